@@ -1,0 +1,36 @@
+# Everything a newcomer needs: `make test` and `make demo` build .venv from this clone, then run.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help test demo check lint types bench clean
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $(INSTALLED)
+
+test: $(INSTALLED)  ## the whole test suite
+	$(BIN)/python -m pytest
+
+demo: $(INSTALLED)  ## the product at work on scikit-learn's digits
+	$(BIN)/badge demo
+
+lint: $(INSTALLED)  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)  ## mypy --strict on the package
+	$(BIN)/mypy
+
+check: lint types test  ## lint + types + tests
+
+bench: $(INSTALLED)  ## ours against the plain loop, peers and the bare matrix product
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
+	$(BIN)/badge bench
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

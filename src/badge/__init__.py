@@ -1,0 +1,62 @@
+"""badge: which examples to label next. Deep batch active learning by diverse gradient embeddings (ICLR 2020).
+
+Attributes load lazily, so that `import badge` is instant and works where torch is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: public name -> the module that defines it (None: the module of that name itself)
+_HOME: dict[str, str | None] = {
+    "Dense": "badge.features",
+    "Explanation": "badge.explanation",
+    "Factored": "badge.features",
+    "Outputs": "badge.types",
+    "errors": None,
+    "explain": "badge.explanation",
+    "gradient_embedding": "badge.features",
+    "samplers": None,
+    "select_from": "badge.selection",
+    "strategies": None,
+}
+
+__all__ = [
+    "Dense",
+    "Explanation",
+    "Factored",
+    "Outputs",
+    "errors",
+    "explain",
+    "gradient_embedding",
+    "samplers",
+    "select_from",
+    "strategies",
+]
+
+if TYPE_CHECKING:
+    from badge import errors, samplers, strategies
+    from badge.explanation import Explanation, explain
+    from badge.features import Dense, Factored, gradient_embedding
+    from badge.selection import select_from
+    from badge.types import Outputs
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'badge' has no attribute {name!r}")
+    home = _HOME[name]
+    value = (
+        importlib.import_module(f"badge.{name}")
+        if home is None
+        else getattr(importlib.import_module(home), name)
+    )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

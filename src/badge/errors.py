@@ -1,0 +1,64 @@
+"""Every error that badge raises on purpose.
+
+    BadgeError
+    ├── InputError (also ValueError)      an argument that cannot mean anything: k < 1, NaN, rows that do not sum to 1
+    │   └── UnknownNameError              a strategy, data set or network that is not in its registry
+    ├── RankError (also ValueError)       a k-DPP asked for more points than the kernel has rank
+    ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
+    ├── DataError                         a data set that is missing, damaged or cannot be downloaded
+    ├── JournalError                      a journal that is locked, damaged or belongs to another run
+    └── MissingExtraError (ImportError)   an optional dependency is absent; the message names the extra to install
+
+Messages state the condition, the values, and the way out.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadgeError",
+    "DataError",
+    "InputError",
+    "JournalError",
+    "MissingExtraError",
+    "ModelError",
+    "RankError",
+    "UnknownNameError",
+]
+
+
+class BadgeError(Exception):
+    """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose."""
+
+
+class InputError(BadgeError, ValueError):
+    """An argument that cannot mean anything."""
+
+
+class UnknownNameError(InputError):
+    """A name that is not in its registry."""
+
+    def __init__(self, kind: str, name: object, known: list[str]) -> None:
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(known)}")
+
+
+class RankError(BadgeError, ValueError):
+    """A k-DPP was asked for more points than its kernel has rank."""
+
+
+class ModelError(BadgeError, ValueError):
+    """A model whose output layer cannot be found, or that cannot be run on the pool."""
+
+
+class DataError(BadgeError):
+    """A data set that is missing, damaged or cannot be downloaded."""
+
+
+class JournalError(BadgeError):
+    """A journal that is locked, damaged or belongs to another run."""
+
+
+class MissingExtraError(BadgeError, ImportError):
+    """An optional dependency is absent."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs {package}: pip install 'badge-learn[{extra}]'")
