@@ -49,11 +49,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'badge' has no attribute {name!r}")
     home = _HOME[name]
-    value = (
-        importlib.import_module(f"badge.{name}")
-        if home is None
-        else getattr(importlib.import_module(home), name)
-    )
+    value = importlib.import_module(f"badge.{name}") if home is None else getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 

@@ -70,9 +70,7 @@ class Outputs:
         if torch.isnan(z).any() or torch.isposinf(z).any():
             _check_finite(z, "logits")
         z = z if z.dtype == torch.float64 else z.float()
-        return cls(
-            torch.sigmoid(z) if z.ndim == 2 and z.shape[1] == 1 else torch.softmax(z, dim=-1), embeddings
-        )
+        return cls(torch.sigmoid(z) if z.ndim == 2 and z.shape[1] == 1 else torch.softmax(z, dim=-1), embeddings)
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -103,9 +101,7 @@ def as_tensor(array: Any, name: str) -> Tensor:
         array = np.asarray(array) if not isinstance(array, np.ndarray) else array
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
-        if array.dtype.kind == "f" and (
-            array.dtype.byteorder == ">" or array.dtype.itemsize not in (2, 4, 8)
-        ):
+        if array.dtype.kind == "f" and (array.dtype.byteorder == ">" or array.dtype.itemsize not in (2, 4, 8)):
             array = array.astype(np.float64)
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
@@ -129,9 +125,7 @@ def as_index(ids: Any, n: int) -> Tensor:
     if index.numel() == 0:
         return torch.empty(0, dtype=torch.int64)
     if index.is_floating_point() or index.ndim > 1:
-        raise InputError(
-            f"positions must be a flat list of integers, not {index.dtype} of shape {tuple(index.shape)}"
-        )
+        raise InputError(f"positions must be a flat list of integers, not {index.dtype} of shape {tuple(index.shape)}")
     return index.to(torch.int64).reshape(-1)
 
 
@@ -148,17 +142,13 @@ def _check_shapes(p: Tensor, h: Tensor) -> None:
             f"probabilities must be [N, C] and embeddings [N, D]; got shapes {tuple(p.shape)} and {tuple(h.shape)}"
         )
     if len(p) != len(h):
-        raise InputError(
-            f"probabilities have {len(p)} rows and embeddings {len(h)}: one row each per example"
-        )
+        raise InputError(f"probabilities have {len(p)} rows and embeddings {len(h)}: one row each per example")
     if len(p) == 0:
         raise InputError("the pool is empty: probabilities and embeddings have 0 rows")
     if p.shape[1] == 0 or h.shape[1] == 0:
         raise InputError(f"no columns: probabilities {tuple(p.shape)}, embeddings {tuple(h.shape)}")
     if p.device != h.device:
-        raise InputError(
-            f"probabilities are on {p.device} and embeddings on {h.device}: move them to one device"
-        )
+        raise InputError(f"probabilities are on {p.device} and embeddings on {h.device}: move them to one device")
 
 
 def _name_rows(rows: Tensor) -> str:
@@ -168,9 +158,7 @@ def _name_rows(rows: Tensor) -> str:
 
 def _check_finite(x: Tensor, name: str) -> None:
     for part in chunks(x):
-        if torch.isfinite(
-            x[part].sum(dtype=torch.float64)
-        ):  # inf and NaN survive a sum; float64 does not overflow
+        if torch.isfinite(x[part].sum(dtype=torch.float64)):  # inf and NaN survive a sum; float64 does not overflow
             continue
         bad = (
             (~torch.isfinite(x[part])).any(dim=-1).nonzero()[:, 0]
@@ -178,13 +166,11 @@ def _check_finite(x: Tensor, name: str) -> None:
             else x[part].isfinite().logical_not().nonzero()[:, 0]
         )
         if len(bad):
-            raise InputError(
-                f"{name} hold NaN or inf in {_name_rows(bad + part.start)}: drop or repair these rows"
-            )
+            raise InputError(f"{name} hold NaN or inf in {_name_rows(bad + part.start)}: drop or repair these rows")
 
 
 def row_sum_tolerance(dtype: torch.dtype, classes: int) -> float:
-    """How far a row of probabilities may sum from 1: rounding of `dtype` over `classes` terms, and of printed decimals."""
+    """How far a row of probabilities may sum from 1: rounding over `classes` terms, and printed decimals."""
     return 1e-4 + torch.finfo(dtype).eps * (4 + math.sqrt(classes) / 2)
 
 
@@ -197,7 +183,8 @@ def _check_distribution(p: Tensor) -> None:
             i = int(outside[0])
             raise InputError(
                 f"probabilities outside [0, 1] in {_name_rows(outside + part.start)}: row {i + part.start} spans "
-                f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; these look like logits, use Outputs.from_logits"
+                f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; "
+                "these look like logits, use Outputs.from_logits"
             )
         if p.shape[1] == 1:
             continue
@@ -207,5 +194,6 @@ def _check_distribution(p: Tensor) -> None:
             i = int(off[0])
             raise InputError(
                 f"probabilities do not sum to 1 (within {tolerance:.2g}) in {_name_rows(off + part.start)}: row "
-                f"{i + part.start} sums to {float(sums[i]):.6g}; normalise them, or use Outputs.from_logits for raw scores"
+                f"{i + part.start} sums to {float(sums[i]):.6g}; "
+                "normalise them, or use Outputs.from_logits for raw scores"
             )
