@@ -10,7 +10,7 @@ import pytest
 import badge
 
 ROOMS = {
-    "core": {"errors", "rng", "types", "journal", "progress"},
+    "core": {"errors", "rng", "types", "journal", "names", "progress"},
     "selection": {"features", "samplers", "strategies", "selection", "explanation"},
     "learning": {"prediction", "trainer", "networks", "data", "learner"},
     "study": {"experiment", "stats", "report", "bench"},
@@ -23,6 +23,7 @@ WITHOUT_TORCH = {
     "errors",
     "rng",
     "journal",
+    "names",
     "progress",
     "stats",
     "report",

@@ -16,6 +16,7 @@ _HOME: dict[str, str | None] = {
     "Explanation": "badge.explanation",
     "Factored": "badge.features",
     "Outputs": "badge.types",
+    "Trainer": "badge.trainer",
     "errors": None,
     "explain": "badge.explanation",
     "gradient_embedding": "badge.features",
@@ -29,6 +30,7 @@ __all__ = [
     "Explanation",
     "Factored",
     "Outputs",
+    "Trainer",
     "errors",
     "explain",
     "gradient_embedding",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from badge.explanation import Explanation, explain
     from badge.features import Dense, Factored, gradient_embedding
     from badge.selection import select_from
+    from badge.trainer import Trainer
     from badge.types import Outputs
 
 
