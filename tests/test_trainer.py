@@ -290,7 +290,7 @@ def test_errors_state_condition_and_values() -> None:
         trainer.fit(x, y[:3], rng())
     with pytest.raises(InputError, match=r"labels must be whole numbers from 0, not torch.int64 from -1"):
         trainer.fit(x, y - 1, rng())
-    with pytest.raises(InputError, match="labels must be whole numbers from 0, not torch.float64"):
+    with pytest.raises(InputError, match=r"labels must be whole numbers from 0, not torch.float64"):
         trainer.fit(x, y / 2, rng())
     with pytest.raises(InputError, match="NaN or inf"):
         trainer.fit(np.where(x > 5, np.nan, x), y, rng())
@@ -298,7 +298,7 @@ def test_errors_state_condition_and_values() -> None:
         trainer.fit(x, y + 1, rng())
     with pytest.raises(ModelError, match=r"raw scores \[n, classes\], not shape \(64, 2, 3\)"):
         badge.Trainer(lambda: nn.Sequential(nn.Linear(6, 6), nn.Unflatten(1, (2, 3))), lr=1.0).fit(x, y, rng())
-    with pytest.raises(ModelError, match="must return a torch.nn.Module, not int"):
+    with pytest.raises(ModelError, match=r"must return a torch.nn.Module, not int"):
         badge.Trainer(lambda: 3, lr=1.0).fit(x, y, rng())  # type: ignore[arg-type, return-value]
     with pytest.raises(ModelError, match=r"diverged .* lower lr \(now 1e\+30\)"):
         badge.Trainer(partial(mlp, 6, 4), lr=1e30, max_epochs=3).fit(x, y, rng())
