@@ -17,6 +17,7 @@ _HOME: dict[str, str | None] = {
     "Factored": "badge.features",
     "Outputs": "badge.types",
     "Trainer": "badge.trainer",
+    "data": None,
     "errors": None,
     "explain": "badge.explanation",
     "gradient_embedding": "badge.features",
@@ -31,6 +32,7 @@ __all__ = [
     "Factored",
     "Outputs",
     "Trainer",
+    "data",
     "errors",
     "explain",
     "gradient_embedding",
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from badge import errors, samplers, strategies
+    from badge import data, errors, samplers, strategies
     from badge.explanation import Explanation, explain
     from badge.features import Dense, Factored, gradient_embedding
     from badge.selection import select_from

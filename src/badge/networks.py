@@ -18,6 +18,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from badge.data.dataset import is_image, learning_rate
 from badge.errors import InputError, UnknownNameError
 from badge.names import imported
 
@@ -104,20 +105,6 @@ def _build_vgg11(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Mo
 
 #: name -> build(shape, classes, width=...); the mlp has 256 hidden units for images and 1,024 for tables (the paper)
 NETWORKS: dict[str, Build] = {"mlp": _build_mlp, "resnet18": _build_resnet18, "vgg11": _build_vgg11}
-
-
-def is_image(shape: tuple[int, ...]) -> bool:
-    """Whether examples of this shape are images: (channels, height, width)."""
-    return len(shape) == 3
-
-
-def learning_rate(shape: tuple[int, ...]) -> float:
-    """The paper's learning rate: 0.001 for images, 0.0001 for tables.
-
-    >>> learning_rate((3, 32, 32)), learning_rate((16,))
-    (0.001, 0.0001)
-    """
-    return 1e-3 if is_image(shape) else 1e-4
 
 
 def resolve(name: str, width: int | None = None) -> Build:

@@ -187,6 +187,8 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Tensor
         raise InputError("nothing to train on: 0 labelled examples")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
         raise InputError(f"labels must be whole numbers from 0, not {y.dtype} from {y.min().item()}")
+    if not x.is_floating_point() and x.dtype not in (torch.int32, torch.int64):
+        raise InputError(f"examples of dtype {x.dtype}: float32 is needed (or int64, for token numbers)")
     if x.is_floating_point() and not x.sum(dtype=torch.float64).isfinite():
         raise InputError("the examples hold NaN or inf: drop or repair these rows")
     if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
@@ -205,8 +207,7 @@ def _stacked(examples: Any) -> Tensor:
 
 
 def _in_dtype_of(model: nn.Module, x: Tensor) -> Tensor:
-    """`x` in the network's floating type; int32 and int64 stay, because they are token numbers."""
-    if x.dtype in (torch.int32, torch.int64):
+    """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
+    if not x.is_floating_point():
         return x
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    return x.to(dtype)
+    return x.to(next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32))

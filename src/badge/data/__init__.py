@@ -1,0 +1,111 @@
+"""The paper's data sets by name, scikit-learn's digits, and one's own.
+
+Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
+
+    load(seed: int) -> badge.data.Dataset
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from badge.data import files, prepare
+from badge.data.dataset import Dataset
+from badge.data.files import cache_folder
+from badge.errors import DataError, MissingExtraError, UnknownNameError
+from badge.names import imported
+from badge.rng import generator
+
+__all__ = ["NAMES", "Dataset", "cache_folder", "load", "resolve"]
+
+#: The authors' code takes at most this many rows of an OpenML set for training.
+MOST_TRAINING_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class _About:
+    """What is known of a data set beforehand: rows of the complete set, and how its rows become examples."""
+
+    total: int
+    images: bool = False
+    categorical: bool = False
+    test_share: float = 0.1
+
+
+_ABOUT = {
+    "digits": _About(1_797, images=True, test_share=0.2),
+    "mnist": _About(60_000 + 10_000, images=True),
+    "svhn": _About(73_257 + 26_032, images=True),
+    "cifar10": _About(50_000 + 10_000, images=True),
+    "letter": _About(20_000),
+    "pokerhand": _About(829_201),
+    "randomrbf": _About(1_000_000),
+    "kropt": _About(28_056, categorical=True),
+}
+#: what `load` knows, in display order
+NAMES = list(_ABOUT)
+
+
+def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
+    """The data set `name`, from `$BADGE_DATA/<name>.npz`, the user's cache or its source, in this order.
+
+    Sets that come without a split are shuffled and split by `seed`, with one row of each class in training first.
+    `standardise=False` keeps the values as they are stored.
+
+    >>> import badge
+    >>> badge.data.load("digits")
+    Dataset(digits: 1,437 training and 360 test examples of shape (1, 8, 8), 10 classes; from 1,797 of 1,797 rows)
+    """
+    if name not in _ABOUT:
+        raise UnknownNameError("data set", name, [*NAMES, "or your own as package.module:load"])
+    generator(seed)  # refuses what is not a seed
+    about = _ABOUT[name]
+    stored = _digits() if name == "digits" else files.arrays(name, progress)
+    if "X" in stored:
+        x, y = stored["X"], stored["y"]
+        if about.categorical:
+            x = prepare.one_hot(x)
+        train, test = prepare.split(y, seed, about.test_share, MOST_TRAINING_ROWS)
+        x_train, y_train, x_test, y_test = x[train], y[train], x[test], y[test]
+        rows = len(y)
+    else:
+        x_train, y_train, x_test, y_test = (stored[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+        rows = len(y_train) + len(y_test)
+    if about.images:
+        _check_bytes(name, x_train, x_test)
+        x_train, x_test = prepare.images(x_train, x_test, standardise)
+    elif standardise:
+        x_train, x_test = prepare.standardised(x_train, x_test)
+    else:
+        x_train, x_test = x_train.astype(np.float32), x_test.astype(np.float32)
+    names = tuple(stored["class_names"].tolist()) if "class_names" in stored else ()
+    classes = len(names) or int(max(y_train.max(), y_test.max())) + 1
+    return Dataset(x_train, y_train, x_test, y_test, classes, name, names, rows, about.total)
+
+
+def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
+    """The data set of a name, or of one's own "package.module:load", which is called with the seed."""
+    if ":" not in name:
+        return load(name, seed, standardise, progress)
+    found = imported("data set", name)(seed)
+    if not isinstance(found, Dataset):
+        raise DataError(f"{name} must return a badge.data.Dataset, not {type(found).__name__}")
+    return found
+
+
+def _check_bytes(name: str, *parts: files.Array) -> None:
+    for x in parts:
+        if x.dtype != np.uint8 or x.ndim not in (3, 4):
+            found = f"{x.dtype} of shape {x.shape}"
+            raise DataError(f"{name}: images must be bytes [N, H, W] or [N, H, W, C], not {found}")
+
+
+def _digits() -> files.Arrays:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise MissingExtraError("the data set digits", "scikit-learn", "study") from None
+    bunch = load_digits()
+    return {"X": bunch.images.astype(np.uint8), "y": bunch.target}

@@ -1,0 +1,82 @@
+"""A small reader of dense ARFF files, the format in which OpenML serves its data."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from badge.errors import DataError
+
+__all__ = ["Table", "read"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Rows parsed at a time: a million rows of strings at once would need gigabytes.
+BLOCK = 50_000
+_ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns [N] by name; `categories` of those that are nominal, whose values are then positions in that list."""
+
+    columns: dict[str, Array]
+    categories: dict[str, list[str]]
+
+
+def read(lines: Iterable[str]) -> Table:
+    """The table in the lines of an ARFF file.
+
+    >>> table = read("@relation r\\n@attribute x real\\n@attribute c {no, yes}\\n@data\\n1.5,yes\\n2,no".splitlines())
+    >>> table.columns["x"].tolist(), table.columns["c"].tolist(), table.categories
+    ([1.5, 2.0], [1, 0], {'c': ['no', 'yes']})
+    """
+    content = (line.strip() for line in lines)
+    content = (line for line in content if line and not line.startswith("%"))
+    names, categories = _header(content)
+    rows = csv.reader(content, quotechar="'", skipinitialspace=True)
+    parts: list[list[Array]] = [[] for _ in names]
+    while block := list(islice(rows, BLOCK)):
+        wrong = next((row for row in block if len(row) != len(names)), None)
+        if wrong is not None:
+            raise DataError(f"a row of {len(wrong)} values in an ARFF file with {len(names)} attributes: {wrong[:4]}")
+        for name, part, column in zip(names, parts, zip(*block, strict=True), strict=True):
+            part.append(_values(name, column, categories.get(name)))
+    if not parts or not parts[0]:
+        raise DataError("an ARFF file without rows")
+    return Table({name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}, categories)
+
+
+def _header(lines: Iterator[str]) -> tuple[list[str], dict[str, list[str]]]:
+    names: list[str] = []
+    categories: dict[str, list[str]] = {}
+    for line in lines:
+        if line.lower().startswith("@data"):
+            return names, categories
+        found = _ATTRIBUTE.match(line)
+        if not found:
+            continue  # @relation
+        name, kind = found[1].strip("'\""), found[2].strip()
+        names.append(name)
+        if kind.startswith("{"):
+            (values,) = csv.reader([kind.strip("{} \t")], quotechar="'", skipinitialspace=True)
+            categories[name] = [value.strip().strip('"') for value in values]
+        elif kind.split()[0].lower() not in ("numeric", "real", "integer"):
+            raise DataError(f"ARFF attribute {name!r} is of type {kind!r}: numbers and categories can be read")
+    raise DataError("an ARFF file without @data")
+
+
+def _values(name: str, column: tuple[str, ...], categories: list[str] | None) -> Array:
+    try:
+        if categories is None:
+            return np.array(column, dtype=np.float32)
+        position = {value: i for i, value in enumerate(categories)}
+        return np.array([position[value.strip().strip('"')] for value in column], dtype=np.int64)
+    except (ValueError, KeyError) as error:
+        raise DataError(f"ARFF attribute {name!r} has a value that cannot be read: {error}") from None

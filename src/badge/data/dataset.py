@@ -1,0 +1,115 @@
+"""`Dataset`: the arrays of one experiment, checked once, with what is known about where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from badge.errors import DataError
+
+__all__ = ["Dataset", "is_image", "learning_rate"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Training pool and test set. One's own `load(seed)` returns one of these.
+
+    Examples are [N, columns] for tables and [N, channels, height, width] for images; labels are whole numbers from 0.
+    What is left out is filled in: `class_names` with the numbers, `rows` and `total` with the rows given, `lr` with the
+    paper's 0.001 for images and 0.0001 for tables. `rows` of `total` says how much of the complete set was at hand.
+
+    >>> import badge, numpy as np
+    >>> x, y = np.zeros((4, 3)), [0, 1, 0, 1]
+    >>> own = badge.data.Dataset(x, y, x, y, classes=2, name="own")
+    >>> own.shape, own.image, own.lr, own.complete, own.text
+    ((3,), False, 0.0001, True, '8 of 8')
+    """
+
+    X_train: Array
+    y_train: Array
+    X_test: Array
+    y_test: Array
+    classes: int
+    name: str = "own"
+    class_names: tuple[str, ...] = ()
+    rows: int = 0
+    total: int = 0
+    lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            x, y = _examples(getattr(self, f"X_{part}")), np.asarray(getattr(self, f"y_{part}"))
+            _check(self.name, part, x, y, self.classes)
+            object.__setattr__(self, f"X_{part}", x)
+            object.__setattr__(self, f"y_{part}", y.astype(np.int64, copy=False))
+        if self.X_train.shape[1:] != self.X_test.shape[1:]:
+            shapes = f"{self.shape} and {self.X_test.shape[1:]}"
+            raise DataError(f"{self.name}: training and test examples have different shapes: {shapes}")
+        names = tuple(str(name) for name in self.class_names) or tuple(str(c) for c in range(self.classes))
+        if len(names) != self.classes:
+            raise DataError(f"{self.name}: {len(names)} class names for {self.classes} classes")
+        rows = self.rows or len(self.y_train) + len(self.y_test)
+        lr = self.lr or learning_rate(self.shape)
+        filled = {"class_names": names, "rows": rows, "total": self.total or rows, "lr": lr}
+        for field, value in filled.items():
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name}: {len(self.y_train):,} training and {len(self.y_test):,} test examples of shape "
+            f"{self.shape}, {self.classes} classes; from {self.text} rows)"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return tuple(self.X_train.shape[1:])
+
+    @property
+    def image(self) -> bool:
+        return is_image(self.shape)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the file at hand was the complete set."""
+        return self.rows == self.total
+
+    @property
+    def text(self) -> str:
+        """How much of the complete set was at hand, e.g. "20,000 of 50,000"."""
+        return f"{self.rows:,} of {self.total:,}"
+
+
+def is_image(shape: tuple[int, ...]) -> bool:
+    """Whether examples of this shape are images: (channels, height, width)."""
+    return len(shape) == 3
+
+
+def learning_rate(shape: tuple[int, ...]) -> float:
+    """The paper's learning rate: 0.001 for images, 0.0001 for tables.
+
+    >>> learning_rate((3, 32, 32)), learning_rate((16,))
+    (0.001, 0.0001)
+    """
+    return 1e-3 if is_image(shape) else 1e-4
+
+
+def _examples(x: Any) -> Array:
+    array = np.asarray(x)
+    return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
+
+
+def _check(name: str, part: str, x: Array, y: Array, classes: int) -> None:
+    if y.ndim != 1 or x.ndim < 2 or len(x) != len(y) or len(y) == 0:
+        raise DataError(f"{name}: {part} examples of shape {x.shape}, labels {y.shape}: [N, ...] and [N] are needed")
+    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= classes:
+        found = f"{y.dtype} from {y.min()} to {y.max()}"
+        raise DataError(f"{name}: {part} labels must be whole numbers from 0 to {classes - 1}, not {found}")
+    if x.dtype.kind not in "fiu":
+        raise DataError(f"{name}: {part} examples have dtype {x.dtype}: numbers are needed")
+    if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):
+        raise DataError(f"{name}: {part} examples hold NaN or inf")

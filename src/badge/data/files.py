@@ -1,0 +1,78 @@
+"""Where `<name>.npz` is: `$BADGE_DATA`, then the user's cache, then the source."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from badge.data.sources import fetch
+from badge.errors import DataError
+
+__all__ = ["arrays", "cache_folder"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = dict[str, Array]
+
+
+def cache_folder() -> Path:
+    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place."""
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "badge"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "badge"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "badge"
+
+
+def arrays(name: str, progress: bool = True) -> Arrays:
+    """The arrays of `<name>.npz`; where there is none, it is downloaded into the cache first."""
+    given = os.environ.get("BADGE_DATA")
+    places = [Path(given) / f"{name}.npz"] if given else []
+    cached = cache_folder() / f"{name}.npz"
+    for path in [*places, cached]:
+        if path.is_file():
+            return _read(path)
+    try:
+        return _download(name, cached, progress)
+    except (DataError, OSError) as error:
+        looked = " and ".join(str(path) for path in [*places, cached])
+        hint = "" if given else " (BADGE_DATA is not set)"
+        raise DataError(
+            f"{name} is not at {looked}{hint}, and the download failed: {error}. Without a network, put {name}.npz "
+            "with the arrays X_train, y_train, X_test, y_test or X, y into a folder and set BADGE_DATA to it"
+        ) from error
+
+
+def _download(name: str, path: Path, progress: bool) -> Arrays:
+    """Download, convert and store under `path`: complete or not at all, whatever happens on the way."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{name}-") as folder:
+        found = fetch(name, Path(folder), progress)
+        converted = Path(folder) / f"{name}.npz"
+        np.savez_compressed(converted, **found)  # type: ignore[arg-type]
+        converted.replace(path)
+    return found
+
+
+def _read(path: Path) -> Arrays:
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path} is damaged (not an npz file): remove it, and it is downloaded again")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            found = {key: stored[key] for key in stored.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is damaged ({error}): remove it, and it is downloaded again") from error
+    pairs = [("X_train", "y_train"), ("X_test", "y_test")] if "X_train" in found else [("X", "y")]
+    if not all(x in found and y in found for x, y in pairs):
+        held = ", ".join(sorted(found)) or "no arrays"
+        raise DataError(f"{path} holds {held}; needed are X_train, y_train, X_test, y_test or X, y")
+    for x, y in pairs:
+        if found[x].ndim < 2 or found[y].shape != found[x].shape[:1]:
+            raise DataError(f"{path}: {x} has shape {found[x].shape} and {y} {found[y].shape}: one label for each row")
+    return found

@@ -1,0 +1,198 @@
+"""Downloads from the canonical sources, and their conversion to the arrays of `<name>.npz`. No file format here is a
+pickle, so that a damaged or forged file can be refused but never run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from badge.data import arff
+from badge.errors import BadgeError, DataError, MissingExtraError
+from badge.progress import bar
+
+__all__ = ["BASES", "FETCH", "FILES", "fetch"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = dict[str, Array]
+#: get(url, md5 or None) -> the downloaded file
+Get = Callable[[str, "str | None"], Path]
+
+#: where each source lives
+BASES = {
+    "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist",  # the mirror that torchvision uses
+    "svhn": "http://ufldl.stanford.edu/housenumbers",
+    "cifar10": "https://www.cs.toronto.edu/~kriz",
+    "openml": "https://www.openml.org",
+}
+
+#: file -> MD5 of it. mnist: torchvision/datasets/mnist.py. svhn: torchvision/datasets/svhn.py.
+#: cifar10: https://www.cs.toronto.edu/~kriz/cifar.html. OpenML states that of each file in its description.
+FILES = {
+    "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+    "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+    "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+    "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
+    "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
+    "cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
+}
+
+_DIGITS = np.array([str(i) for i in range(10)])
+
+
+def fetch(name: str, folder: Path, progress: bool) -> Arrays:
+    """The arrays of the data set `name`, downloaded into `folder` and converted."""
+
+    def get(url: str, md5: str | None) -> Path:
+        return _download(url, md5, folder, progress)
+
+    try:
+        return FETCH[name](get)
+    except BadgeError:
+        raise
+    except Exception as error:  # whatever a reader of foreign bytes may raise
+        raise DataError(f"the files are damaged ({type(error).__name__}: {error})") from error
+
+
+def _download(url: str, md5: str | None, folder: Path, progress: bool) -> Path:
+    try:
+        import pooch
+    except ImportError:
+        raise MissingExtraError("downloading data", "pooch", "study") from None
+    pooch.get_logger().setLevel("WARNING")
+    with ExitStack() as stack:
+        shown = _Bar(stack, url.rsplit("/", 1)[-1]) if progress and md5 else False  # without a checksum: a description
+        downloader = pooch.HTTPDownloader(progressbar=shown, timeout=30)
+        known = None if md5 is None else f"md5:{md5}"
+        try:
+            return Path(pooch.retrieve(url, known_hash=known, path=folder, downloader=downloader))
+        except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
+            raise DataError(f"{url}: {' '.join(str(error).split())}") from None
+
+
+class _Bar:
+    """A progress bar with the methods that pooch calls."""
+
+    def __init__(self, stack: ExitStack, name: str) -> None:
+        self._stack, self._name, self._total, self._done = stack, name, 0.0, 0.0
+
+    @property
+    def total(self) -> float:
+        return self._total
+
+    @total.setter
+    def total(self, size: float) -> None:
+        """pooch sets it when the server has said the size; 0 where it does not."""
+        self._total = size
+        self._advance = self._stack.enter_context(bar(f"{self._name} (MB)", size / 1e6 or None))
+
+    def update(self, count: float) -> None:
+        """pooch counts whole chunks, so the last one goes over."""
+        step = min(count, self._total - self._done) if self._total else count
+        self._advance(step / 1e6)
+        self._done += step
+
+    def reset(self) -> None:
+        """pooch goes back to 0 and then adds the whole."""
+
+    def close(self) -> None:
+        """The stack closes it, after an error too."""
+
+
+def _mnist(get: Get) -> Arrays:
+    def idx(file: str, header: int) -> Array:
+        content = gzip.decompress(get(f"{BASES['mnist']}/{file}", FILES[file]).read_bytes())
+        sizes = np.frombuffer(content, ">i4", header - 1, offset=4)
+        if content[:4] != bytes([0, 0, 8, header - 1]):
+            raise DataError(f"{file} does not begin as an idx file of bytes does")
+        return np.frombuffer(content, np.uint8, offset=4 * header).reshape(sizes)
+
+    return {
+        "X_train": idx("train-images-idx3-ubyte.gz", 4),
+        "y_train": idx("train-labels-idx1-ubyte.gz", 2),
+        "X_test": idx("t10k-images-idx3-ubyte.gz", 4),
+        "y_test": idx("t10k-labels-idx1-ubyte.gz", 2),
+        "class_names": _DIGITS,
+    }
+
+
+def _svhn(get: Get) -> Arrays:
+    try:
+        from scipy.io import loadmat
+    except ImportError:
+        raise MissingExtraError("reading svhn", "scipy", "study") from None
+    arrays = {"class_names": _DIGITS}
+    for part in ("train", "test"):
+        file = f"{part}_32x32.mat"
+        content = loadmat(get(f"{BASES['svhn']}/{file}", FILES[file]), variable_names=["X", "y"])
+        arrays[f"X_{part}"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+        arrays[f"y_{part}"] = (content["y"].ravel() % 10).astype(np.uint8)  # the source writes digit 0 as 10
+    return arrays
+
+
+def _cifar10(get: Get) -> Arrays:
+    file = "cifar-10-binary.tar.gz"
+    with tarfile.open(get(f"{BASES['cifar10']}/{file}", FILES[file])) as archive:
+
+        def content(member: str) -> bytes:
+            opened = archive.extractfile(f"cifar-10-batches-bin/{member}")
+            if opened is None:
+                raise DataError(f"{file} has no file {member}")
+            return opened.read()
+
+        def batch(*members: str) -> tuple[Array, Array]:
+            rows = np.frombuffer(b"".join(content(m) for m in members), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
+            return np.ascontiguousarray(rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)), rows[:, 0]
+
+        names = content("batches.meta.txt").decode().split()
+        x_train, y_train = batch(*[f"data_batch_{i}.bin" for i in range(1, 6)])
+        x_test, y_test = batch("test_batch.bin")
+    return {"X_train": x_train, "y_train": y_train, "X_test": x_test, "y_test": y_test, "class_names": np.array(names)}
+
+
+def _openml(data_id: int) -> Callable[[Get], Arrays]:
+    def read(get: Get) -> Arrays:
+        described = json.loads(get(f"{BASES['openml']}/api/v1/json/data/{data_id}", None).read_text("utf-8"))
+        about = described["data_set_description"]
+        with get(about["url"], about.get("md5_checksum")).open(encoding="utf-8") as lines:
+            table = arff.read(lines)
+        target = about["default_target_attribute"]
+        if target not in table.categories:
+            raise DataError(f"OpenML #{data_id}: the target {target!r} is not a column of categories")
+        features = [name for name in table.columns if name != target]
+        return {
+            "X": np.stack([_numbers(table, name) for name in features], axis=1),
+            "y": table.columns[target].astype(np.uint8 if len(table.categories[target]) <= 256 else np.int64),
+            "feature_names": np.array(features),
+            "class_names": np.array(table.categories[target]),
+        }
+
+    return read
+
+
+def _numbers(table: arff.Table, name: str) -> Array:
+    """A column as numbers: categories that are numbers (the suits of pokerhand) as themselves, others as positions."""
+    column = table.columns[name]
+    if name in table.categories:
+        with suppress(ValueError):
+            column = np.array([float(value) for value in table.categories[name]])[column]
+    return column.astype(np.float32)
+
+
+#: data set -> its arrays, by way of `get`
+FETCH: dict[str, Callable[[Get], Arrays]] = {
+    "mnist": _mnist,
+    "svhn": _svhn,
+    "cifar10": _cifar10,
+    "letter": _openml(6),
+    "pokerhand": _openml(155),
+    "randomrbf": _openml(156),
+    "kropt": _openml(184),
+}
