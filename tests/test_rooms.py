@@ -10,9 +10,9 @@ import pytest
 import badge
 
 ROOMS = {
-    "core": {"errors", "rng", "types", "journal", "names", "progress"},
+    "core": {"errors", "rng", "types", "journal", "ledger", "names", "progress"},
     "selection": {"features", "samplers", "strategies", "selection", "explanation"},
-    "learning": {"prediction", "trainer", "networks", "data", "learner"},
+    "learning": {"prediction", "trainer", "networks", "data", "learner", "fitting", "pools"},
     "study": {"experiment", "stats", "report", "bench"},
     "doors": {"cli", "__main__"},
 }
@@ -23,6 +23,7 @@ WITHOUT_TORCH = {
     "errors",
     "rng",
     "journal",
+    "ledger",
     "names",
     "progress",
     "stats",
