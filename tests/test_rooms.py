@@ -10,7 +10,7 @@ import pytest
 import badge
 
 ROOMS = {
-    "core": {"errors", "rng", "types", "journal", "ledger", "names", "progress"},
+    "core": {"errors", "rng", "types", "journal", "ledger", "names", "outputs_store", "progress"},
     "selection": {"features", "samplers", "strategies", "selection", "explanation"},
     "learning": {"prediction", "trainer", "networks", "data", "learner", "fitting", "pools"},
     "study": {"experiment", "stats", "report", "bench"},
@@ -25,6 +25,7 @@ WITHOUT_TORCH = {
     "journal",
     "ledger",
     "names",
+    "outputs_store",
     "progress",
     "stats",
     "report",

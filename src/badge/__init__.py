@@ -21,7 +21,9 @@ _HOME: dict[str, str | None] = {
     "errors": None,
     "explain": "badge.explanation",
     "gradient_embedding": "badge.features",
+    "predict": "badge.prediction",
     "samplers": None,
+    "select": "badge.prediction",
     "select_from": "badge.selection",
     "strategies": None,
 }
@@ -36,7 +38,9 @@ __all__ = [
     "errors",
     "explain",
     "gradient_embedding",
+    "predict",
     "samplers",
+    "select",
     "select_from",
     "strategies",
 ]
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from badge import data, errors, samplers, strategies
     from badge.explanation import Explanation, explain  # type: ignore[import-not-found, unused-ignore]
     from badge.features import Dense, Factored, gradient_embedding  # type: ignore[import-not-found, unused-ignore]
+    from badge.prediction import predict, select
     from badge.selection import select_from  # type: ignore[import-not-found, unused-ignore]
     from badge.trainer import Trainer
     from badge.types import Outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,6 +72,21 @@ class Outputs:
             _check_finite(z, "logits")
         z = z if z.dtype == torch.float64 else z.float()
         return cls(torch.sigmoid(z) if z.ndim == 2 and z.shape[1] == 1 else torch.softmax(z, dim=-1), embeddings)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Outputs:
+        """Outputs that `badge.predict(..., out=directory)` wrote; memory-mapped, nothing is read in.
+
+        >>> import badge, tempfile, torch
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     _ = badge.predict(torch.nn.Linear(4, 3), torch.zeros(9, 4), out=directory)
+        ...     badge.Outputs.load(directory)
+        Outputs(9 examples, 3 probability columns, 4 embedding columns)
+        """
+        from badge.outputs_store import read
+
+        p, h = read(directory)
+        return cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"))
 
     def __len__(self) -> int:
         return len(self.probabilities)

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from badge.cli.select import select
 from badge.errors import BadgeError
 
 __all__ = ["app", "main"]
@@ -33,6 +34,9 @@ def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     pass
+
+
+app.command("select")(select)
 
 
 def main() -> None:

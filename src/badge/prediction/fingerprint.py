@@ -1,0 +1,71 @@
+"""Whose outputs are these? A digest of a model and one of a pool, cheap next to a pass over the pool."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge.prediction.pools import Pool
+from badge.prediction.torch_models import random_state_kept, unwrap
+
+__all__ = ["model_digest", "pool_digest"]
+
+#: Items of the pool that identify it, evenly spread, the first and the last among them.
+SAMPLE = 64
+
+
+def model_digest(model: Any) -> str:
+    """Class and all parameters and buffers of a network; the whole fitted state of an estimator."""
+    if not isinstance(model, nn.Module):
+        import joblib
+
+        return f"{type(model).__name__}:{joblib.hash(model)}"
+    model = unwrap(model)
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        flat = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
+        digest.update(memoryview(flat.numpy()))
+    return f"{type(model).__name__}:{digest.hexdigest()}"
+
+
+def pool_digest(pool: Pool) -> str:
+    """Length and a fixed sample of the inputs; a dataset that augments at random gives the same ones each time."""
+    positions = sorted({int(i) for i in np.linspace(0, pool.rows - 1, SAMPLE)})
+    digest = hashlib.blake2b(digest_size=16)
+    with random_state_kept():
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        torch.default_generator.manual_seed(0)
+        for item in pool.items(positions):
+            _add(digest, item)
+    return f"{pool.rows}:{digest.hexdigest()}"
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Numbers, texts, arrays and images by value, containers by their parts, anything else by its type."""
+    if isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            digest.update(f"{key}=".encode())
+            _add(digest, value[key])
+    elif isinstance(value, list | tuple):
+        digest.update(f"[{len(value)}".encode())
+        for part in value:
+            _add(digest, part)
+    elif isinstance(value, str | bytes | bool | int | float | None):
+        digest.update(repr(value).encode())
+    elif isinstance(value, Tensor):
+        _add(digest, value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    else:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)  # images and rows of tables too
+        kind = type(value).__name__ if array.dtype.kind == "O" else f"{array.dtype}"
+        digest.update(f"{kind}{array.shape}".encode())
+        digest.update(
+            repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
+        )

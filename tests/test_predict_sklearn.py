@@ -1,0 +1,148 @@
+"""`badge.predict` on scikit-learn estimators, pipelines and skorch nets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import badge
+from badge.errors import InputError, ModelError
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.decomposition import TruncatedSVD  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier  # noqa: E402
+from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.naive_bayes import GaussianNB  # noqa: E402
+from sklearn.neural_network import MLPClassifier  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import LinearSVC  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(5000, 4))  # more than one chunk
+Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(5, random_state=0), GaussianNB()])
+def test_estimators(estimator: Any) -> None:
+    estimator.fit(X[:200], Y[:200])
+    out = badge.predict(estimator, X)
+    np.testing.assert_allclose(out.probabilities, estimator.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(out.embeddings, X, rtol=1e-6)
+
+
+def test_pipelines_give_the_final_steps_inputs() -> None:
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:200], Y[:200])
+    search = GridSearchCV(pipe, {"logisticregression__C": [0.1, 1.0]}, cv=2).fit(X[:200], Y[:200])
+    nested = make_pipeline(StandardScaler(), pipe).fit(X[:200], Y[:200])
+    for model, inner in ((pipe, pipe), (search, search.best_estimator_)):
+        out = badge.predict(model, X)
+        np.testing.assert_allclose(out.embeddings, inner[:-1].transform(X), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(out.probabilities, model.predict_proba(X), atol=1e-6)
+    out = badge.predict(nested, X)
+    np.testing.assert_allclose(out.probabilities, nested.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(out.embeddings, nested[1][0].transform(nested[0].transform(X)), rtol=1e-5, atol=1e-6)
+
+
+def test_texts_through_a_vectorizer() -> None:
+    texts = ["good film", "bad film", "long and dull", "bright and short"] * 5
+    for final in (LogisticRegression(), make_pipeline(TruncatedSVD(2), LogisticRegression())):
+        pipe = make_pipeline(TfidfVectorizer(), final).fit(texts, [1, 0, 0, 1] * 5)
+        out = badge.predict(pipe, texts)
+        np.testing.assert_allclose(out.probabilities, pipe.predict_proba(texts), atol=1e-6)
+        assert out.embeddings.shape[1] == (2 if final is not pipe[-1] or hasattr(final, "steps") else 8)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
+@pytest.mark.parametrize("labels", [Y, Y > 0])
+def test_mlp_gives_its_last_hidden_layer(activation: str, labels: Any) -> None:
+    mlp = MLPClassifier((7, 6), activation=activation, max_iter=5, random_state=0).fit(X[:200], labels[:200])
+    pipe = make_pipeline(StandardScaler(), mlp).fit(X[:200], labels[:200])
+    out = badge.predict(pipe, X)
+    assert out.embeddings.shape == (len(X), 6)
+    z = out.embeddings.numpy() @ mlp.coefs_[-1] + mlp.intercepts_[-1]  # the head applied to the embedding
+    rebuilt = torch.softmax(torch.from_numpy(z), 1) if z.shape[1] > 1 else torch.sigmoid(torch.from_numpy(z))
+    np.testing.assert_allclose(rebuilt, pipe.predict_proba(X)[:, -z.shape[1] :], atol=1e-5)
+    np.testing.assert_allclose(out.probabilities, pipe.predict_proba(X), atol=1e-6)
+
+
+def test_pools() -> None:
+    import pandas as pd
+    from scipy import sparse
+
+    frame = pd.DataFrame(X[:200], columns=list("abcd"))
+    model = LogisticRegression().fit(frame, Y[:200])  # warns if it is given an array without these names
+    np.testing.assert_allclose(badge.predict(model, frame).embeddings, frame, rtol=1e-6)
+    model = LogisticRegression().fit(X[:200], Y[:200])
+    labelled = torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
+    loader = torch.utils.data.DataLoader(labelled, batch_size=999)
+    for pool in (X, X.tolist(), sparse.csr_matrix(X), sparse.coo_matrix(X), torch.from_numpy(X), labelled, loader):
+        np.testing.assert_allclose(badge.predict(model, pool).probabilities, model.predict_proba(X), atol=1e-6)
+
+
+def test_what_is_refused() -> None:
+    svc = LinearSVC().fit(X[:200], Y[:200])
+    with pytest.raises(ModelError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
+        badge.predict(svc, X)
+    calibrated = CalibratedClassifierCV(svc, cv=2).fit(X[:200], Y[:200])
+    np.testing.assert_allclose(badge.predict(calibrated, X).probabilities, calibrated.predict_proba(X), atol=1e-6)
+    model = LogisticRegression().fit(X[:200], Y[:200])
+    with pytest.raises(InputError, match="for PyTorch models, not for LogisticRegression"):
+        badge.predict(model, X, head="fc")
+    many = RandomForestClassifier(2).fit(X[:200], np.c_[Y, Y][:200])
+    with pytest.raises(ModelError, match="one label per row"):
+        badge.predict(many, X)
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        badge.predict(LogisticRegression(), X)
+
+
+class Module(nn.Module):
+    def __init__(self, softmax: bool = True, classes: int = 3) -> None:
+        super().__init__()
+        self.hidden, self.out, self.softmax = nn.Linear(4, 6), nn.Linear(6, classes), softmax
+
+    def forward(self, x: Any) -> Any:
+        z = self.out(torch.relu(self.hidden(x)))
+        return torch.softmax(z, dim=-1) if self.softmax else z
+
+
+def test_skorch() -> None:
+    skorch = pytest.importorskip("skorch")
+    x, y = X[:300].astype(np.float32), Y[:300]
+    quiet = {"max_epochs": 1, "verbose": 0, "train_split": None}
+    nets = [
+        skorch.NeuralNetClassifier(Module, **quiet),  # NLLLoss: the module returns probabilities
+        skorch.NeuralNetClassifier(Module, module__softmax=False, criterion=nn.CrossEntropyLoss, **quiet),
+    ]
+    for net in nets:
+        with pytest.raises(ModelError, match="call fit"):
+            badge.predict(net, x)
+        net.fit(x, y)
+        out = badge.predict(net, x)
+        np.testing.assert_allclose(out.probabilities, net.predict_proba(x), atol=1e-6)
+        with torch.no_grad():
+            torch.testing.assert_close(out.embeddings, torch.relu(net.module_.hidden(torch.from_numpy(x))))
+    binary = skorch.NeuralNetBinaryClassifier(Module, module__softmax=False, module__classes=1, **quiet)
+    binary.fit(x, (y > 0).astype(np.float32))
+    np.testing.assert_allclose(badge.predict(binary, x).probabilities[:, 0], binary.predict_proba(x)[:, 1], atol=1e-6)
+
+
+def test_skorch_at_the_end_of_a_pipeline_and_in_a_search() -> None:
+    skorch = pytest.importorskip("skorch")
+    from sklearn.preprocessing import FunctionTransformer
+
+    net = skorch.NeuralNetClassifier(Module, max_epochs=1, verbose=0, train_split=None)
+    pipe = make_pipeline(StandardScaler(), FunctionTransformer(np.float32), net).fit(X[:300], Y[:300])
+    np.testing.assert_allclose(badge.predict(pipe, X).probabilities, pipe.predict_proba(X), atol=1e-6)
+    x = X[:300].astype(np.float32)
+    search = GridSearchCV(net, {"lr": [0.1]}, cv=2).fit(x, Y[:300])
+    np.testing.assert_allclose(badge.predict(search, x).probabilities, search.predict_proba(x), atol=1e-6)
