@@ -89,7 +89,7 @@ def select(
     """
     import badge
 
-    chosen = badge.strategies.get(strategy)
+    chosen = badge.strategies.get(strategy)  # type: ignore[attr-defined, unused-ignore]
     pool = _pool(probabilities, embeddings, outputs)
     names = None if ids is None else _lines(ids, "--ids")
     if names is not None and len(names) != len(pool):

@@ -201,9 +201,10 @@ def select(
     ((5,), dtype('int64'))
     """
     from badge import strategies
-    from badge.selection import select_from
+    from badge.selection import select_from  # type: ignore[import-not-found, unused-ignore]
 
-    chosen = strategies.get(strategy)  # a wrong name, seed or k is an error before the pass, not after it
+    # a wrong name, seed or k is an error before the pass, not after it
+    chosen: Any = strategies.get(strategy)  # type: ignore[attr-defined, unused-ignore]
     generator(seed)
     if getattr(chosen, "needs_labeled", False) and labeled is None:
         raise InputError(
@@ -225,4 +226,7 @@ def select(
     outputs = predict(model, pool, out=out, **options)
     if labeled is not None and not isinstance(labeled, Outputs):
         labeled = predict(model, labeled, **options)
-    return select_from(outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude)
+    picks: np.ndarray[Any, np.dtype[np.int64]] = select_from(
+        outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude
+    )
+    return picks

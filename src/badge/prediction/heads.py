@@ -198,7 +198,7 @@ def _inside(name: str, wrapper: str) -> bool:
 
 def named_head(model: nn.Module, head: str | nn.Module) -> tuple[str, nn.Module]:
     """The module that the user's `head=` means, and its dotted name."""
-    modules = dict(model.named_modules())
+    modules: dict[str, nn.Module] = dict(model.named_modules())
     if isinstance(head, str):
         name = head
         while name not in modules and name.split(".")[0] in ("module", "_orig_mod"):

@@ -115,7 +115,9 @@ def _numeric(values: Any) -> bool:
 
 
 def _length(row: Any) -> int:
-    return len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) else 0
+    if isinstance(row, Tensor | np.ndarray):
+        return len(row) if row.ndim else 0
+    return len(row) if isinstance(row, list | tuple) else 0
 
 
 def _as_list(row: Any) -> Any:
@@ -136,8 +138,11 @@ def is_dict_batch(value: Any) -> bool:
         return False
     ids = value.get("input_ids")
     if ids is None:
-        return bool(getattr(value.get("pixel_values"), "ndim", 0) == 4)
-    return getattr(ids, "ndim", 0) == 2 or (isinstance(ids, list) and bool(ids) and isinstance(ids[0], list))
+        pixels = value.get("pixel_values")
+        return isinstance(pixels, Tensor | np.ndarray) and pixels.ndim == 4
+    if isinstance(ids, Tensor | np.ndarray):
+        return ids.ndim == 2
+    return isinstance(ids, list) and bool(ids) and isinstance(ids[0], list)
 
 
 def hf_rows(dataset: Any, a: int, b: int, tokenizer: Any) -> Any:
