@@ -1,4 +1,7 @@
-"""One's own data sets and networks, named on the command line as "package.module:function"."""
+"""Names: of the strategies, and of one's own data sets and networks as "package.module:function".
+
+The strategies' names stand apart from `badge.strategies` because that module needs torch; statistics and report do not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,26 @@ from typing import Any
 
 from badge.errors import InputError
 
-__all__ = ["imported"]
+__all__ = ["PAPER_STRATEGIES", "REFERENCE", "STRATEGIES", "imported"]
+
+#: Every strategy of the registry, in the order in which tables and legends show them.
+STRATEGIES: tuple[str, ...] = (
+    "badge",
+    "coreset",
+    "conf",
+    "marg",
+    "entropy",
+    "albl",
+    "rand",
+    "kdpp",
+    "kcenter-grad",
+)
+
+#: The seven that the paper's matrices and curves compare; the other two are its ablations.
+PAPER_STRATEGIES: tuple[str, ...] = STRATEGIES[:7]
+
+#: The baseline that budgets, normalised errors and saved labels refer to.
+REFERENCE = "rand"
 
 
 def imported(kind: str, path: str) -> Any:
