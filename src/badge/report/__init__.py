@@ -1,0 +1,1 @@
+"""From results to a report: figures, tables and one page that holds them all."""

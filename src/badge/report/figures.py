@@ -1,0 +1,208 @@
+"""Drawing with matplotlib: learning curves, matrices, distribution functions, dots with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from badge.errors import InputError, MissingExtraError
+from badge.report.drawings import Dots, Heat, Line, Lines, accuracy_lines
+from badge.report.style import INK, RC, look
+from badge.stats import Results, Setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "learning_curves"]
+
+#: Width of every figure in inches: narrow, so that its text stays legible on a phone.
+WIDTH = 4.4
+#: The fill of a matrix cell; its opacity says how large the entry is, so that it works on white and on black.
+FILL = (0.12, 0.38, 0.68)
+
+
+def learning_curves(
+    results: Results,
+    path: str | Path | None = None,
+    *,
+    setting: Setting | None = None,
+    strategies: Sequence[str] | None = None,
+    zoom: bool = False,
+) -> Figure:
+    """Test accuracy against number of labels with standard-error bands; written to `path` (.svg, .png) if given.
+
+    >>> from badge.stats import example
+    >>> figure = learning_curves(example())
+    >>> figure.axes[0].get_ylabel()
+    'test accuracy (%)'
+    """
+    if setting is None:
+        if len(results.settings) > 1:
+            known = "; ".join(map(str, results.settings))
+            raise InputError(f"these results have {len(results.settings)} settings: name one of {known}")
+        setting = results.settings[0]
+    figure = draw(accuracy_lines(results, setting, results.strategies if strategies is None else strategies, zoom))
+    if path is not None:
+        from badge.report.saving import save
+
+        save(figure, Path(path))
+    return figure
+
+
+def draw(drawing: Lines | Heat | Dots) -> Figure:
+    """The figure of a drawing."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtraError("drawing", "matplotlib", "study") from error
+    with matplotlib.rc_context(RC):
+        if isinstance(drawing, Lines):
+            return _draw_lines(drawing)
+        return _draw_heat(drawing) if isinstance(drawing, Heat) else _draw_dots(drawing)
+
+
+def _figure(plot_inches: float, top: float, bottom: float, left: float, right: float = 0.12) -> tuple[Figure, Axes]:
+    """A figure with one plot and margins in inches: fixed, so that no layout has to be solved."""
+    from matplotlib.figure import Figure
+
+    height = plot_inches + top + bottom
+    figure = Figure(figsize=(WIDTH, height), facecolor="white")
+    box = (left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, plot_inches / height)
+    return figure, figure.add_axes(box)
+
+
+def _draw_lines(drawing: Lines) -> Figure:
+    names = [line.strategy for line in drawing.lines]
+    columns = 4 if max(map(len, names), default=0) <= 8 else 3
+    rows = math.ceil(len(names) / columns)
+    figure, axes = _figure(2.35, top=0.32, bottom=0.52 + 0.2 * rows, left=0.66)
+    for i, line in enumerate(drawing.lines):
+        _draw_line(axes, line, i / max(len(names), 1), drawing.steps)
+    if drawing.log_y and _positive(drawing):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    if drawing.window is not None:
+        x0, x1, y0, y1 = drawing.window
+        axes.set_xlim(x0, x1)
+        axes.set_ylim(y0, y1)
+    if not drawing.steps:
+        axes.xaxis.set_major_formatter(lambda value, _: _thousands(value))
+    axes.locator_params(axis="x", nbins=6)
+    axes.set_title(drawing.title, loc="left", pad=7)
+    axes.set_xlabel(drawing.x_label)
+    axes.set_ylabel(drawing.y_label)
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="lower center", ncol=columns, columnspacing=1.4, handlelength=2.4,
+        borderaxespad=0.2, labelspacing=0.35,
+    )  # fmt: skip
+    return figure
+
+
+def _positive(drawing: Lines) -> bool:
+    return all(bool((line.y[np.isfinite(line.y)] > 0).all()) for line in drawing.lines)
+
+
+def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
+    style = look(line.strategy)
+    extra: dict[str, Any] = {"drawstyle": "steps-post"} if steps else {}
+    axes.plot(
+        line.x, line.y, label=line.strategy, color=style.colour, linestyle=style.dash, linewidth=style.width,
+        marker=style.marker, markevery=_markers(line, phase), zorder=3 if line.strategy == "badge" else 2, **extra,
+    )  # fmt: skip
+    if line.error is not None and (line.error > 0).any():
+        axes.fill_between(line.x, line.y - line.error, line.y + line.error, color=style.colour, alpha=0.18, linewidth=0)
+
+
+def _markers(line: Line, phase: float, count: int = 8) -> list[int]:
+    """About `count` markers per curve, apart from those of the other curves; and every point that stands alone."""
+    there = np.isfinite(line.y)
+    alone = there & ~np.roll(there, 1) & ~np.roll(there, -1) if len(there) > 2 else there
+    step = max(len(line.x) / count, 1.0)
+    spaced = np.arange(phase * step, len(line.x), step).astype(np.int64)
+    return sorted({*spaced.tolist(), *np.flatnonzero(alone).tolist()})
+
+
+def _thousands(value: float) -> str:
+    """1,500 → "1,500"; 20,000 → "20k"; 3,000,000 → "3M".
+
+    >>> _thousands(1500), _thousands(20000), _thousands(2500000)
+    ('1,500', '20k', '2.5M')
+    """
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e4 else f"{value:,.0f}"
+
+
+def _draw_heat(drawing: Heat) -> Figure:
+    """The matrix with a number in every cell, and below it, set apart, the column averages."""
+    matrix = drawing.matrix
+    size = len(matrix.strategies)
+    left = 0.25 + 0.075 * max(len(name) for name in (*matrix.strategies, "average"))
+    overhang = max((0.056 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
+    side = min((WIDTH - left - max(overhang - 0.2, 0.08)) / size, 0.62)
+    top = 0.42 + 0.055 * max(len(name) for name in matrix.strategies)
+    figure, axes = _figure(side * (size + 1.25), top=top, bottom=0.1, left=left, right=WIDTH - left - side * size)
+    bound = max(matrix.settings, 1)
+    for i, row in enumerate((*matrix.values, matrix.averages)):
+        for j, value in enumerate(row):
+            _draw_cell(axes, j, i if i < size else size + 0.25, float(value), bound, blank=i == j)
+    axes.set_xlim(0, size)
+    axes.set_ylim(size + 1.25, 0)
+    axes.set_xticks(np.arange(size) + 0.5, matrix.strategies, rotation=40, ha="left", rotation_mode="anchor")
+    axes.set_yticks([*(np.arange(size) + 0.5), size + 0.75], [*matrix.strategies, "average"])
+    axes.tick_params(length=0, labeltop=True, labelbottom=False, top=False, bottom=False)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    figure.text(0.1 / WIDTH, 1 - 0.08 / figure.get_figheight(), drawing.title, va="top", size=9.5)
+    return figure
+
+
+def _draw_cell(axes: Axes, x: float, y: float, value: float, bound: float, blank: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    share = min(value / bound, 1.0)
+    axes.add_patch(Rectangle((x + 0.02, y + 0.02), 0.96, 0.96, facecolor=(*FILL, 0.05 + 0.95 * share), linewidth=0))
+    text = "–" if blank else "0" if value == 0 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
+    colour = "#ffffff" if share > 0.7 else INK
+    axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", size=8.5, color=colour)
+
+
+def _draw_dots(drawing: Dots) -> Figure:
+    """Per strategy one row: a faint dot per setting, the median with its interval; a count of those not reached."""
+    rows = len(drawing.strategies)
+    left = 0.25 + 0.075 * max((len(name) for name in drawing.strategies), default=1)
+    figure, axes = _figure(0.36 * max(rows, 1) + 0.1, top=0.32, bottom=0.46, left=left, right=1.0)
+    finite = [r for ratios in drawing.ratios for r in ratios if math.isfinite(r)]
+    finite += [edge for entry in drawing.medians for edge in entry if math.isfinite(edge)]
+    low, high = min([*finite, 1.0]) / 1.1, max([*finite, 1.0]) * 1.1
+    axes.set_xscale("log")
+    axes.axvline(1.0, color=INK, linewidth=0.8, alpha=0.6)
+    for i, (name, ratios, entry) in enumerate(zip(drawing.strategies, drawing.ratios, drawing.medians, strict=True)):
+        style = look(name)
+        reached = sorted(r for r in ratios if math.isfinite(r))
+        offsets = 0.24 * (np.arange(len(reached)) % 5 - 2) / 2  # spread by rank: no randomness in a figure
+        axes.plot(reached, i + offsets, "o", color=style.colour, alpha=0.35, markersize=3, markeredgewidth=0)
+        median, least, most = (min(value, high) if not math.isnan(value) else math.nan for value in entry)
+        axes.plot([least, most], [i, i], color=style.colour, linewidth=2.4, solid_capstyle="butt")
+        axes.plot([median], [i], style.marker, color=style.colour, markersize=7, markeredgecolor=INK)
+        missed = len(ratios) - len(reached)
+        text = f"{entry[0]:.2f}" if math.isfinite(entry[0]) else "never"
+        axes.annotate(
+            text + (f"  ({missed} never)" if missed and math.isfinite(entry[0]) else ""), (1.0, i),
+            xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center", size=8.5,
+        )  # fmt: skip
+    axes.set_xlim(low, high)
+    axes.set_ylim(rows - 0.45, -0.55)
+    axes.set_yticks(range(rows), drawing.strategies)
+    ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50) if low <= t <= high]
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_title(drawing.title, loc="left", pad=7)
+    axes.set_xlabel(drawing.x_label)
+    return figure

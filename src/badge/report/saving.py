@@ -1,0 +1,101 @@
+"""Figures as files and as pieces of a page: SVG with small numbers, text as text, ids of its own."""
+
+from __future__ import annotations
+
+import html
+import io
+import multiprocessing
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from badge.report.drawings import Dots, Heat, Lines
+from badge.report.figures import draw
+from badge.report.style import INK, RC
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["inline", "save", "save_all", "svg_text"]
+
+DPI = 160
+#: Fewer figures than this are drawn at once in this process: starting others takes longer.
+FEW = 12
+FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+_PRINT_INK = "#1a1a1a"
+
+
+def svg_text(figure: Figure) -> str:
+    """The figure as SVG without background, its ink still marked, numbers cut to hundredths of a point."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context(RC):
+        figure.savefig(buffer, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r"\s*\n\s*", "\n", text).replace("\nL ", "L").replace("\nz", "z")
+    return text.replace("'DejaVu Sans'", FONTS)
+
+
+def inline(svg: str, name: str, label: str) -> str:
+    """The SVG to be put into a page: takes the page's text colour, and shares no id with another figure."""
+    used = set(re.findall(r"""(?:url\(#|href="#)([^)"]+)""", svg))
+    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r"""(url\(#|href="#)""", rf"\g<1>{name}-", svg)
+    head = f'<svg role="img" aria-label="{html.escape(label)}"'
+    return svg.replace(INK, "currentColor").replace("<svg", head, 1)
+
+
+def standalone(svg: str) -> str:
+    """The SVG as a file: dark ink on white."""
+    body = svg.replace(INK, _PRINT_INK)
+    body = re.sub(r"(<svg[^>]*>)", r'\1\n<rect width="100%" height="100%" fill="#ffffff"/>', body, count=1)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + body
+
+
+def save(figure: Figure, path: Path, svg: str | None = None) -> None:
+    """Write a figure: SVG, PNG, or what else matplotlib knows by the ending of `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".svg":
+        path.write_text(standalone(svg_text(figure) if svg is None else svg), encoding="utf-8")
+        return
+    import matplotlib
+
+    with matplotlib.rc_context(RC):
+        figure.savefig(path, dpi=DPI, facecolor="white")
+
+
+def _draw_and_save(drawing: Lines | Heat | Dots, folder: Path) -> str:
+    figure = draw(drawing)
+    svg = svg_text(figure)
+    save(figure, folder / f"{drawing.name}.svg", svg)
+    save(figure, folder / f"{drawing.name}.png")
+    return inline(svg, drawing.name, drawing.title)
+
+
+def save_all(
+    drawings: Sequence[Lines | Heat | Dots], folder: Path, workers: int, advance: Callable[[float], None]
+) -> dict[str, str]:
+    """Draw every drawing into `folder` as SVG and PNG; the SVG for the page by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job = partial(_draw_and_save, folder=folder)
+    found: dict[str, str] = {}
+    if workers < 2 or len(drawings) < FEW:
+        for drawing in drawings:
+            found[drawing.name] = job(drawing)
+            advance(1)
+        return found
+    # spawned, not forked: a fork of a process with threads (the progress bar has one) may hang
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = {pool.submit(job, drawing): drawing.name for drawing in drawings}
+        for done in as_completed(jobs):
+            found[jobs[done]] = done.result()
+            advance(1)
+    return found

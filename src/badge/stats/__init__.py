@@ -1,0 +1,80 @@
+"""The paper's evaluation, from stored results to every number of its figures; needs numpy and scipy, not torch.
+
+>>> from badge import stats
+>>> results = stats.example()                     # or stats.load("runs/"), stats.load("results.csv")
+>>> stats.penalty_matrix(results).overall.averages.tolist()
+[0.0, 1.0]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from badge.stats.budgets import Budgets, budget_notes, budget_values, label_budgets, saturation
+from badge.stats.cdf import Cdf, NormalizedErrors, error_cdf, normalized_errors
+from badge.stats.coverage import coverage_notes
+from badge.stats.curves import Curve, Mean, learning_curve, mean_curve
+from badge.stats.diversity import Diversity, batch_diversity
+from badge.stats.labels_saved import LabelsSaved, Saving, labels_to_reach, saved_labels
+from badge.stats.penalty import Matrix, Penalty, beats, critical_value, group_by, penalty_matrix, t_score
+from badge.stats.reading import load, write_csv
+from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Run, Setting
+from badge.stats.timing import Timing, round_times
+
+__all__ = [
+    "OPTIONAL",
+    "REQUIRED",
+    "Budgets",
+    "Cdf",
+    "Curve",
+    "Diversity",
+    "LabelsSaved",
+    "Matrix",
+    "Mean",
+    "NormalizedErrors",
+    "Note",
+    "Penalty",
+    "Results",
+    "Run",
+    "Saving",
+    "Setting",
+    "Timing",
+    "batch_diversity",
+    "beats",
+    "budget_notes",
+    "budget_values",
+    "coverage_notes",
+    "critical_value",
+    "error_cdf",
+    "example",
+    "group_by",
+    "label_budgets",
+    "labels_to_reach",
+    "learning_curve",
+    "load",
+    "mean_curve",
+    "normalized_errors",
+    "penalty_matrix",
+    "round_times",
+    "saturation",
+    "saved_labels",
+    "t_score",
+    "write_csv",
+]
+
+
+def example() -> Results:
+    """Made-up results small enough to check by hand: `badge` and `rand`, five rounds of 100 labels, three repeats.
+
+    >>> example()
+    Results(6 runs of 2 strategies in 1 setting, 30 rows)
+    """
+    labels = np.arange(100, 600, 100)
+    curves = {"badge": [0.4, 0.6, 0.8, 0.85, 0.9], "rand": [0.4, 0.4, 0.6, 0.7, 0.8]}
+    rows = [
+        ("letter", "mlp", name, 100, seed, int(n), round(accuracy + wiggle, 3))
+        for name, curve in curves.items()
+        for seed, wiggle in enumerate((-0.01, 0.0, 0.01))
+        for n, accuracy in zip(labels, curve, strict=True)
+    ]
+    return Results.of(dict(zip(REQUIRED, zip(*rows, strict=True), strict=True)))

@@ -1,0 +1,105 @@
+"""Cumulative distribution functions of normalised errors: mean error over `rand`'s mean error, over all settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.names import REFERENCE
+from badge.stats.budgets import ROUNDING, label_budgets
+from badge.stats.curves import learning_curve
+from badge.stats.results import Note, Results, Setting
+
+__all__ = ["Cdf", "NormalizedErrors", "error_cdf", "normalized_errors"]
+
+
+class NormalizedErrors(NamedTuple):
+    """One row per (setting, label budget) with a positive error of `rand`, one column per strategy."""
+
+    strategies: tuple[str, ...]
+    settings: tuple[Setting, ...]  # [n], the setting of each row
+    labels: tuple[int, ...]  # [n], the label budget of each row
+    weights: NDArray[np.float64]  # [n], 1 / number of label budgets of the row's setting
+    values: NDArray[np.float64]  # [n, S]; NaN where a strategy has no result
+    notes: tuple[Note, ...]
+
+    def where(self, **fixed: object) -> NormalizedErrors:
+        """The rows of the settings with these values, e.g. `where(batch_size=100)` or `where(model="mlp")`."""
+        keep = [i for i, s in enumerate(self.settings) if all(getattr(s, k) == v for k, v in fixed.items())]
+        return self._replace(
+            settings=tuple(self.settings[i] for i in keep),
+            labels=tuple(self.labels[i] for i in keep),
+            weights=self.weights[keep],
+            values=self.values[keep],
+        )
+
+
+class Cdf(NamedTuple):
+    """A step function: `share` of the weight has a normalised error of at most `errors`."""
+
+    errors: NDArray[np.float64]  # [m], rising, distinct
+    weights: NDArray[np.float64]  # [m], sums to 1
+    share: NDArray[np.float64]  # [m], rises to 1
+
+
+def normalized_errors(results: Results, strategies: Sequence[str] | None = None) -> NormalizedErrors:
+    """ē_i / ē_rand at every label budget of every setting; budgets where `rand`'s error is 0 are noted and skipped.
+
+    >>> from badge.stats import example
+    >>> table = normalized_errors(example(), ["badge", "rand"])
+    >>> table.labels, table.values.round(2).tolist()
+    ((200, 300), [[0.67, 1.0], [0.5, 1.0]])
+    """
+    names = tuple(results.strategies if strategies is None else strategies)
+    settings: list[Setting] = []
+    labels: list[int] = []
+    weights: list[float] = []
+    values: list[list[float]] = []
+    notes: list[Note] = []
+    for setting in results.settings:
+        budgets = label_budgets(results, setting).values
+        curves = {name: learning_curve(results, setting, name) for name in (*names, REFERENCE)}
+        for budget in budgets:
+            errors = {name: _mean_error(curve.at(budget)) for name, curve in curves.items()}
+            base = errors[REFERENCE]
+            if np.isnan(base) or base <= ROUNDING:
+                why = f"has no {REFERENCE} result" if np.isnan(base) else f"{REFERENCE}'s error is 0"
+                notes.append(Note("left out of the CDFs", f"{setting} at {budget:,} labels: {why}"))
+                continue
+            settings.append(setting)
+            labels.append(budget)
+            weights.append(1 / len(budgets))
+            values.append([errors[name] / base for name in names])
+    table = np.array(values, dtype=np.float64).reshape(len(labels), len(names))
+    for name, lacking in zip(names, np.isnan(table).sum(axis=0).tolist(), strict=True):
+        if lacking:
+            text = (
+                f"{name}: no result at {lacking} of {len(labels)} (setting, budget) pairs; its CDF is over the others"
+            )
+            notes.append(Note("left out of the CDFs", text))
+    return NormalizedErrors(names, tuple(settings), tuple(labels), np.array(weights), table, tuple(notes))
+
+
+def _mean_error(accuracies: dict[int, float]) -> float:
+    return float(np.mean([1 - accuracy for accuracy in accuracies.values()])) if accuracies else np.nan
+
+
+def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
+    """The weighted CDF of one strategy. Weights are in proportion to 1/n of each row's setting, and sum to 1.
+
+    >>> from badge.stats import example
+    >>> cdf = error_cdf(normalized_errors(example()), "badge")
+    >>> cdf.errors.round(2).tolist(), cdf.share.tolist()
+    ([0.5, 0.67], [0.5, 1.0])
+    """
+    column = table.values[:, table.strategies.index(strategy)]
+    there = ~np.isnan(column)
+    errors, at = np.unique(np.round(column[there], 12), return_inverse=True)
+    weights = np.bincount(at, weights=table.weights[there], minlength=len(errors)).astype(np.float64)
+    weights /= max(weights.sum(), ROUNDING)
+    share = np.cumsum(weights)
+    share[-1:] = 1.0  # not 0.999…
+    return Cdf(errors, weights, share)

@@ -1,0 +1,58 @@
+"""What is missing from results: repeats, rounds, strategies, the baseline. Said, never silently averaged over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from badge.names import REFERENCE
+from badge.stats.results import Note, Results, Run
+
+__all__ = ["coverage_notes"]
+
+
+def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
+    """Notes on missing repeats, unequal numbers of rounds, and strategies or the baseline missing from a setting.
+
+    >>> from badge.stats import example
+    >>> coverage_notes(example(), ["badge", "rand", "marg"])
+    [Note(topic='missing strategies', text='letter · mlp · B = 100: no marg')]
+    """
+    notes = []
+    for setting in results.settings:
+        runs = {name: results.by_strategy.get((setting, name), ()) for name in dict.fromkeys((*strategies, REFERENCE))}
+        absent = [name for name in strategies if not runs[name] and name != REFERENCE]
+        if absent:
+            notes.append(Note("missing strategies", f"{setting}: no {_names(absent)}"))
+        if not runs[REFERENCE]:
+            text = f"{setting}: no {REFERENCE}, so no label budgets, normalised errors or labels saved"
+            notes.append(Note("missing baseline", text))
+        seeds = {run.seed for found in runs.values() for run in found}
+        ends = [int(results.labels[run.rows.stop - 1]) for found in runs.values() for run in found]
+        for name, found in runs.items():
+            lacking = sorted(seeds - {run.seed for run in found})
+            if found and lacking:
+                text = f"{setting}: {name} lacks seed{'s' * (len(lacking) > 1)} {_names(lacking)}"
+                notes.append(Note("missing repeats", f"{text}; it is paired on the {len(found)} it has"))
+            short = {run.seed: int(results.labels[run.rows.stop - 1]) for run in found}
+            short = {seed: end for seed, end in short.items() if end < max(ends)}
+            if short:
+                stops = _names(f"seed {seed} at {end:,}" for seed, end in short.items())
+                text = f"{setting}: {name} stops before {max(ends):,} labels: {stops}"
+                notes.append(Note("unequal numbers of rounds", text))
+            notes += _holes(results, f"{setting}: {name}", found)
+    return notes
+
+
+def _holes(results: Results, who: str, runs: Sequence[Run]) -> list[Note]:
+    """Label counts that lie inside a run's range, that another repeat has, and that the run lacks."""
+    rows = [results.labels[run.rows] for run in runs]
+    grid = np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
+    holes = sum(int(((grid > own[0]) & (grid < own[-1])).sum()) - max(len(own) - 2, 0) for own in rows)
+    text = f"{who}: {holes:,} label counts lie between the rounds of some repeats; means there are over fewer repeats"
+    return [Note("unequal numbers of rounds", text)] if holes else []
+
+
+def _names(items: Iterable[object]) -> str:
+    return ", ".join(str(item) for item in items)

@@ -1,0 +1,75 @@
+"""Learning curves: the repeats of one strategy in one setting on one grid of label counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.stats.results import Results, Setting
+
+__all__ = ["Curve", "Mean", "learning_curve", "mean_curve"]
+
+
+class Curve(NamedTuple):
+    """R repeats at T label counts; NaN where a repeat has no model with that many labels."""
+
+    labels: NDArray[np.int64]  # [T], rising
+    seeds: tuple[int, ...]  # [R], rising
+    values: NDArray[np.float64]  # [R, T]
+
+    def at(self, labels: int) -> dict[int, float]:
+        """The value of each seed that has a model with exactly so many labels."""
+        t = int(np.searchsorted(self.labels, labels))
+        if t == len(self.labels) or self.labels[t] != labels:
+            return {}
+        return {s: float(v) for s, v in zip(self.seeds, self.values[:, t], strict=True) if not np.isnan(v)}
+
+
+class Mean(NamedTuple):
+    """The mean over the repeats that there are at each label count, with its standard error (NaN for one repeat)."""
+
+    labels: NDArray[np.int64]  # [T]
+    repeats: NDArray[np.int64]  # [T]
+    mean: NDArray[np.float64]  # [T]
+    error: NDArray[np.float64]  # [T]
+
+
+def learning_curve(results: Results, setting: Setting, strategy: str, column: str = "test_accuracy") -> Curve:
+    """All repeats of a strategy in a setting; empty where there are none.
+
+    >>> from badge.stats import Results, Setting
+    >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,
+    ...                     "seed": [0, 0, 1], "labels": [10, 20, 10], "test_accuracy": [0.5, 0.7, 0.6]})
+    >>> curve = learning_curve(table, Setting("a", "m", 10), "rand")
+    >>> curve.labels.tolist(), curve.values.tolist()
+    ([10, 20], [[0.5, 0.7], [0.6, nan]])
+    """
+    runs = results.by_strategy.get((setting, strategy), ())
+    values = results.column(column)
+    labels = np.unique(np.concatenate([results.labels[run.rows] for run in runs] or [np.empty(0, np.int64)]))
+    grid = np.full((len(runs), len(labels)), np.nan)
+    for r, run in enumerate(runs):
+        grid[r, np.searchsorted(labels, results.labels[run.rows])] = values[run.rows]
+    return Curve(labels, tuple(run.seed for run in runs), grid)
+
+
+def mean_curve(curve: Curve) -> Mean:
+    """Mean and standard error σ̂/√R at each label count that has a value; −inf in one repeat makes the mean −inf.
+
+    >>> import numpy as np
+    >>> mean = mean_curve(Curve(np.array([10, 20]), (0, 1), np.array([[0.5, 0.7], [0.6, np.nan]])))
+    >>> mean.repeats.tolist(), mean.mean.round(3).tolist(), mean.error.round(3).tolist()
+    ([2, 1], [0.55, 0.7], [0.05, nan])
+    """
+    there = ~np.isnan(curve.values)
+    keep = there.any(axis=0)
+    values, there = curve.values[:, keep], there[:, keep]
+    repeats = there.sum(axis=0)
+    mean = np.where(there, values, 0.0).sum(axis=0) / np.maximum(repeats, 1)
+    centre = np.where(np.isfinite(mean), mean, 0.0)
+    squares = np.where(there & np.isfinite(values), values - centre, 0.0) ** 2
+    deviation = np.sqrt(squares.sum(axis=0) / np.maximum(repeats - 1, 1))
+    error = np.where((repeats > 1) & np.isfinite(mean), deviation / np.sqrt(np.maximum(repeats, 1)), np.nan)
+    return Mean(curve.labels[keep], repeats, mean, error)

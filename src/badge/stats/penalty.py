@@ -1,0 +1,160 @@
+"""The pairwise penalty matrix: how often, and by how many settings, one strategy beats another.
+
+The paper writes t on the differences of *errors*, e_i − e_j, and then lets i beat j where t > 2.776. Read to the
+letter, the strategy with the larger error would win. The one with the *lower* error must, so here t > critical on
+e_j − e_i (which is accuracy_i − accuracy_j) means that i beats j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.errors import InputError, MissingExtraError
+from badge.stats.budgets import Budgets, label_budgets
+from badge.stats.curves import learning_curve
+from badge.stats.results import Note, Results, Setting
+
+__all__ = ["Matrix", "Penalty", "beats", "critical_value", "group_by", "penalty_matrix", "t_score"]
+
+#: Two-sided significance level of the paired t-test.
+LEVEL = 0.05
+#: Decimals that differences of accuracies are rounded to: 0.3 − (0.1 + 0.2) is a tie, not a win by 5·10⁻¹⁷.
+DECIMALS = 12
+
+
+class Matrix(NamedTuple):
+    """P: how many settings' worth row i beats column j; `averages` of the columns over the other strategies."""
+
+    strategies: tuple[str, ...]
+    settings: int
+    values: NDArray[np.float64]  # [S, S]
+
+    @property
+    def averages(self) -> NDArray[np.float64]:
+        """Mean of each column over the other strategies; lower is better."""
+        size = len(self.strategies)
+        averages: NDArray[np.float64] = self.values.sum(axis=0) / max(size - 1, 1)
+        return averages
+
+
+class Penalty(NamedTuple):
+    """The penalty matrix of every counted setting, to be summed overall or by group."""
+
+    strategies: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    values: NDArray[np.float64]  # [settings, S, S]; each entry between 0 and 1
+    notes: tuple[Note, ...]
+
+    @property
+    def overall(self) -> Matrix:
+        return Matrix(self.strategies, len(self.settings), self.values.sum(axis=0))
+
+
+def critical_value(repeats: int, level: float = LEVEL) -> float:
+    """The two-sided critical value of Student's t at repeats − 1 degrees of freedom.
+
+    >>> round(critical_value(5), 3)
+    2.776
+    """
+    try:
+        from scipy.special import stdtrit
+    except ImportError as error:
+        raise MissingExtraError("the t-test", "scipy", "study") from error
+    return float(stdtrit(repeats - 1, 1 - level / 2))
+
+
+def t_score(differences: NDArray[np.float64]) -> float:
+    """t = √R·μ̂/σ̂ of R paired differences; ±inf where σ̂ = 0 and μ̂ ≠ 0; 0 where both are 0.
+
+    >>> import numpy as np
+    >>> round(t_score(np.array([0.1, 0.2, 0.3])), 3), t_score(np.array([0.1, 0.1])), t_score(np.zeros(3))
+    (3.464, inf, 0.0)
+    """
+    differences = np.round(differences, DECIMALS)
+    if (differences == differences[0]).all():
+        return float(np.sign(differences[0]) * np.inf) if differences[0] else 0.0
+    return float(np.sqrt(len(differences)) * differences.mean() / differences.std(ddof=1))
+
+
+def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
+    """1 where the accuracies `one` (by seed) beat `other`, −1 where they lose, 0 for a tie, None for under two pairs.
+
+    >>> beats({0: 0.9, 1: 0.92, 2: 0.91}, {0: 0.8, 1: 0.81, 2: 0.8})
+    1
+    """
+    seeds = sorted(one.keys() & other.keys())
+    if len(seeds) < 2:
+        return None
+    t = t_score(np.array([one[seed] - other[seed] for seed in seeds]))
+    return int(np.sign(t)) if abs(t) > critical_value(len(seeds)) else 0
+
+
+def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) -> Penalty:
+    """Compare every pair of strategies at every label budget of every setting; a win counts 1/n of its setting.
+
+    n is the setting's number of label budgets. Settings without any are not counted. A pair that shares fewer than two
+    seeds at a budget is not compared there, and a note says so.
+
+    >>> from badge.stats import example
+    >>> matrix = penalty_matrix(example(), ["badge", "rand"]).overall
+    >>> matrix.settings, matrix.values.tolist(), matrix.averages.tolist()
+    (1, [[0.0, 1.0], [0.0, 0.0]], [0.0, 1.0])
+    """
+    names = tuple(results.strategies if strategies is None else strategies)
+    if len(set(names)) < len(names):
+        raise InputError(f"a strategy is named twice: {', '.join(names)}")
+    budgets = [entry for setting in results.settings if (entry := label_budgets(results, setting)).values]
+    notes: list[Note] = []
+    layers = [_setting_matrix(results, entry, names, notes) for entry in budgets]
+    values = np.array(layers).reshape(len(budgets), len(names), len(names))
+    return Penalty(names, tuple(entry.setting for entry in budgets), values, tuple(notes))
+
+
+def _setting_matrix(results: Results, budgets: Budgets, names: Sequence[str], notes: list[Note]) -> NDArray[np.float64]:
+    curves = [learning_curve(results, budgets.setting, name) for name in names]
+    matrix = np.zeros((len(names), len(names)))
+    skipped: dict[str, list[int]] = {}
+    off_grid: dict[str, list[int]] = {}
+    for labels in budgets.values:
+        accuracies = [curve.at(labels) for curve in curves]
+        for name, curve, found in zip(names, curves, accuracies, strict=True):
+            if lacking := [seed for seed in curve.seeds if seed not in found]:
+                who = f"{name} with seed{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
+                off_grid.setdefault(who, []).append(labels)
+        for i in range(len(names)):
+            for j in range(i):
+                result = beats(accuracies[i], accuracies[j])
+                if result is None and curves[i].seeds and curves[j].seeds:
+                    skipped.setdefault(f"{names[j]} and {names[i]}", []).append(labels)
+                elif result:
+                    matrix[(i, j) if result > 0 else (j, i)] += 1 / len(budgets.values)
+    for who, at in off_grid.items():
+        text = f"{budgets.setting}: {who} has no model with exactly {_counts(at)} labels and is no repeat there"
+        notes.append(Note("label budgets that a run lacks", text))
+    for pair, at in skipped.items():
+        text = f"{budgets.setting}: {pair} share fewer than two seeds at {_counts(at)} labels"
+        notes.append(Note("pairs not compared", text))
+    return matrix
+
+
+def _counts(numbers: Sequence[int]) -> str:
+    return ", ".join(f"{n:,}" for n in numbers)
+
+
+def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, Matrix]:
+    """The matrix of each group of settings: by "batch_size", "model" or "data", sorted.
+
+    >>> from badge.stats import example
+    >>> {group: matrix.settings for group, matrix in group_by(penalty_matrix(example()), "batch_size").items()}
+    {100: 1}
+    """
+    keys = [getattr(setting, by) if isinstance(by, str) else by(setting) for setting in penalty.settings]
+    groups = {}
+    for key in sorted(set(keys)):
+        member = np.array([k == key for k in keys])
+        groups[key] = Matrix(penalty.strategies, int(member.sum()), penalty.values[member].sum(axis=0))
+    return groups

@@ -1,0 +1,253 @@
+"""Results of experiments as one columnar table: a row is one trained model, a run is one (setting, strategy, seed).
+
+A *setting* is the paper's (D, B, A): data, batch size, model ("architecture").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.errors import InputError
+from badge.names import STRATEGIES
+
+__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
+
+#: Columns that every table of results has.
+REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
+#: Columns that a table may have; missing values are NaN.
+OPTIONAL = (
+    "round",
+    "train_accuracy",
+    "epochs",
+    "restarts",
+    "train_seconds",
+    "predict_seconds",
+    "select_seconds",
+    "mean_norm",
+    "log_det",
+    "rows",
+    "total_rows",
+)
+_TEXT = ("data", "model", "strategy")
+_WHOLE = ("batch_size", "seed", "labels")
+
+
+class Setting(NamedTuple):
+    """One (data, batch size, model) of the paper's protocol; sorts by data, model, batch size.
+
+    >>> str(Setting("letter", "mlp", 1000))
+    'letter · mlp · B = 1,000'
+    """
+
+    data: str
+    model: str
+    batch_size: int
+
+    def __str__(self) -> str:
+        return f"{self.data} · {self.model} · B = {self.batch_size:,}"
+
+
+class Note(NamedTuple):
+    """Something that a reader of the statistics must know: what was missing, skipped or left out."""
+
+    topic: str
+    text: str
+
+
+class Run(NamedTuple):
+    """The rows of one run in a table of results, ordered by number of labels."""
+
+    setting: Setting
+    strategy: str
+    seed: int
+    rows: slice
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """A table of results, sorted by run and number of labels. Made by `badge.stats.load` or `Results.of`.
+
+    >>> table = Results.of({
+    ...     "data": ["letter"] * 2, "model": ["mlp"] * 2, "strategy": ["rand"] * 2, "batch_size": [100] * 2,
+    ...     "seed": [0, 0], "labels": [200, 100], "test_accuracy": [0.6, 0.5],
+    ... })
+    >>> table
+    Results(1 run of 1 strategy in 1 setting, 2 rows)
+    >>> table.settings[0].data, table.labels.tolist()
+    ('letter', [100, 200])
+    """
+
+    data: NDArray[np.str_]
+    model: NDArray[np.str_]
+    strategy: NDArray[np.str_]
+    batch_size: NDArray[np.int64]
+    seed: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    test_accuracy: NDArray[np.float64]
+    optional: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any] | NDArray[Any]], notes: Sequence[Note] = ()) -> Results:
+        """The table of `columns`: the required ones, and those of the optional ones that there are."""
+        missing = [name for name in REQUIRED if name not in columns]
+        if missing:
+            raise InputError(
+                f"results lack the column{'s' * (len(missing) > 1)} {', '.join(missing)}; needed: {', '.join(REQUIRED)}"
+            )
+        sizes = {name: len(columns[name]) for name in (*REQUIRED, *OPTIONAL) if name in columns}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"columns differ in length: {sizes}")
+        if not sizes["data"]:
+            raise InputError("there are no results: the table has 0 rows")
+        typed: dict[str, NDArray[Any]] = {name: np.asarray(columns[name], dtype=np.str_) for name in _TEXT}
+        typed |= {name: _whole(columns[name], name) for name in _WHOLE}
+        numbers = ("test_accuracy", *(name for name in OPTIONAL if name in columns))
+        typed |= {name: np.asarray(columns[name], dtype=np.float64) for name in numbers}
+        _check(typed)
+        typed, extra_notes = _without_gaps_and_repeats(typed)
+        return cls(
+            **{name: typed[name] for name in REQUIRED},
+            optional={name: typed[name] for name in OPTIONAL if name in typed},
+            notes=(*notes, *extra_notes),
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        def count(n: int, noun: str) -> str:
+            return f"{n:,} {noun}{'s' * (n != 1)}"
+
+        runs, strategies = count(len(self.runs), "run"), count(len(self.strategies), "strategy").replace("ys", "ies")
+        return f"Results({runs} of {strategies} in {count(len(self.settings), 'setting')}, {count(len(self), 'row')})"
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run of the table, sorted."""
+        starts = np.flatnonzero(_run_changes(self._keys()))
+        ends = [*starts[1:].tolist(), len(self)]
+        return tuple(
+            Run(
+                Setting(str(self.data[i]), str(self.model[i]), int(self.batch_size[i])),
+                str(self.strategy[i]),
+                int(self.seed[i]),
+                slice(i, j),
+            )
+            for i, j in zip(starts.tolist(), ends, strict=True)
+        )
+
+    @cached_property
+    def by_strategy(self) -> Mapping[tuple[Setting, str], tuple[Run, ...]]:
+        """The repeats of each (setting, strategy), sorted by seed."""
+        found: dict[tuple[Setting, str], list[Run]] = {}
+        for run in self.runs:
+            found.setdefault((run.setting, run.strategy), []).append(run)
+        return {key: tuple(runs) for key, runs in found.items()}
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Every setting, sorted."""
+        return tuple(sorted({run.setting for run in self.runs}))
+
+    @cached_property
+    def strategies(self) -> tuple[str, ...]:
+        """Every strategy: registry names in display order, then the others by name."""
+        found = {run.strategy for run in self.runs}
+        return (*(name for name in STRATEGIES if name in found), *sorted(found - set(STRATEGIES)))
+
+    @cached_property
+    def completeness(self) -> Mapping[str, str]:
+        """How much of each data set was used, e.g. "20,000 of 50,000"; only where the results say so."""
+        rows, total = self.optional.get("rows"), self.optional.get("total_rows")
+        if rows is None or total is None:
+            return {}
+        said: dict[str, set[tuple[int, int]]] = {}
+        for run in self.runs:
+            used, whole = rows[run.rows.start], total[run.rows.start]
+            if np.isfinite(used) and np.isfinite(whole):
+                said.setdefault(run.setting.data, set()).add((int(used), int(whole)))
+        return {data: " and ".join(f"{u:,} of {w:,}" for u, w in sorted(pairs)) for data, pairs in said.items()}
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """A column of numbers; all NaN where the results do not have it."""
+        if name == "test_accuracy":
+            return self.test_accuracy
+        if name not in OPTIONAL:
+            raise InputError(f"unknown column {name!r}; known: test_accuracy, {', '.join(OPTIONAL)}")
+        return self.optional.get(name, np.full(len(self), np.nan))
+
+    def with_notes(self, notes: Sequence[Note]) -> Results:
+        return replace(self, notes=(*self.notes, *notes))
+
+    def _keys(self) -> list[NDArray[Any]]:
+        return [self.data, self.model, self.batch_size, self.strategy, self.seed]
+
+
+def _whole(values: Sequence[Any] | NDArray[Any], name: str) -> NDArray[np.int64]:
+    numbers = np.asarray(values, dtype=np.float64)
+    bad = ~(np.isfinite(numbers) & (numbers == np.round(numbers)))
+    if bad.any():
+        raise InputError(f"{name} must be whole numbers; row {int(bad.argmax()) + 1} has {numbers[bad.argmax()]}")
+    return numbers.astype(np.int64)
+
+
+def _check(columns: Mapping[str, NDArray[Any]]) -> None:
+    for name, lowest in (("batch_size", 1), ("labels", 0), ("seed", 0)):
+        if (columns[name] < lowest).any():
+            raise InputError(f"{name} must be ≥ {lowest}; the smallest is {columns[name].min()}")
+    accuracy = columns["test_accuracy"]
+    outside = (accuracy < 0) | (accuracy > 1)
+    if outside.any():
+        raise InputError(
+            f"test_accuracy must lie between 0 and 1; row {int(outside.argmax()) + 1} has {accuracy[outside.argmax()]} "
+            "(divide percentages by 100)"
+        )
+
+
+def _without_gaps_and_repeats(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], list[Note]]:
+    """The columns sorted by run and labels, without rows that have no accuracy or that repeat another row."""
+    notes = []
+    blank = np.isnan(columns["test_accuracy"])
+    if blank.any():
+        notes.append(Note("rows left out", f"{int(blank.sum()):,} rows without a test accuracy"))
+        columns = {name: values[~blank] for name, values in columns.items()}
+    if blank.all():
+        raise InputError("there are no results: no row has a test accuracy")
+    keys = [columns[name] for name in ("data", "model", "batch_size", "strategy", "seed", "labels")]
+    ranks = [np.unique(key, return_inverse=True)[1] if key.dtype.kind == "U" else key for key in keys]
+    order = np.lexsort(ranks[::-1])
+    columns = {name: values[order] for name, values in columns.items()}
+    keys = [key[order] for key in ranks]
+    first = _run_changes(keys)
+    if not first.all():
+        again = np.flatnonzero(~first)
+        clash = again[columns["test_accuracy"][again] != columns["test_accuracy"][again - 1]]
+        if len(clash):
+            i = int(clash[0])
+            where = ", ".join(
+                f"{name} {columns[name][i]}" for name in ("data", "model", "batch_size", "strategy", "seed")
+            )
+            raise InputError(
+                f"two runs claim to be the same: {where} has test accuracies {columns['test_accuracy'][i - 1]:.6g} and "
+                f"{columns['test_accuracy'][i]:.6g} at {columns['labels'][i]} labels; "
+                "give repeats different seeds, or remove one of the two"
+            )
+        notes.append(Note("rows left out", f"{len(again):,} rows that repeat another row exactly"))
+        columns = {name: values[first] for name, values in columns.items()}
+    return columns, notes
+
+
+def _run_changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """True where a row's keys differ from those of the row before (and in the first row)."""
+    changes = np.zeros(len(keys[0]), dtype=bool)
+    changes[0] = True
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    return changes
