@@ -25,6 +25,7 @@ _HOME: dict[str, str | None] = {
     "samplers": None,
     "select": "badge.prediction",
     "select_from": "badge.selection",
+    "stats": None,
     "strategies": None,
 }
 
@@ -42,11 +43,12 @@ __all__ = [
     "samplers",
     "select",
     "select_from",
+    "stats",
     "strategies",
 ]
 
 if TYPE_CHECKING:
-    from badge import data, errors, samplers, strategies
+    from badge import data, errors, samplers, stats, strategies
     from badge.explanation import Explanation, explain  # type: ignore[import-not-found, unused-ignore]
     from badge.features import Dense, Factored, gradient_embedding  # type: ignore[import-not-found, unused-ignore]
     from badge.prediction import predict, select

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from badge.cli.report import export, report
 from badge.cli.select import select
 from badge.errors import BadgeError
 
@@ -36,6 +37,8 @@ def _root(
     pass
 
 
+app.command("export")(export)
+app.command("report")(report)
 app.command("select")(select)
 
 

@@ -1,1 +1,17 @@
-"""From results to a report: figures, tables and one page that holds them all."""
+"""From results to a report: figures, tables and one page that holds them all; needs matplotlib and jinja2, not torch.
+
+>>> import tempfile
+>>> from badge.report import build
+>>> from badge.stats import example
+>>> with tempfile.TemporaryDirectory() as folder:
+...     report = build(example(), folder)
+...     report.page.name, report.figures
+('report.html', 9)
+"""
+
+from __future__ import annotations
+
+from badge.report.build import Report, Statistics, build, evaluate
+from badge.report.figures import learning_curves
+
+__all__ = ["Report", "Statistics", "build", "evaluate", "learning_curves"]

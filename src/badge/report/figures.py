@@ -66,7 +66,7 @@ def draw(drawing: Lines | Heat | Dots) -> Figure:
         return _draw_heat(drawing) if isinstance(drawing, Heat) else _draw_dots(drawing)
 
 
-def _figure(plot_inches: float, top: float, bottom: float, left: float, right: float = 0.12) -> tuple[Figure, Axes]:
+def _figure(plot_inches: float, top: float, bottom: float, left: float, right: float = 0.2) -> tuple[Figure, Axes]:
     """A figure with one plot and margins in inches: fixed, so that no layout has to be solved."""
     from matplotlib.figure import Figure
 
@@ -77,15 +77,21 @@ def _figure(plot_inches: float, top: float, bottom: float, left: float, right: f
 
 
 def _draw_lines(drawing: Lines) -> Figure:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     names = [line.strategy for line in drawing.lines]
     columns = 4 if max(map(len, names), default=0) <= 8 else 3
     rows = math.ceil(len(names) / columns)
-    figure, axes = _figure(2.35, top=0.32, bottom=0.52 + 0.2 * rows, left=0.66)
+    figure, axes = _figure(2.4, top=0.34, bottom=0.56 + 0.21 * rows, left=0.7)
     for i, line in enumerate(drawing.lines):
         _draw_line(axes, line, i / max(len(names), 1), drawing.steps)
     if drawing.log_y and _positive(drawing):
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if _decades(drawing) > 2 else (1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif not drawing.steps and max(abs(edge) for edge in axes.get_ylim()) >= 1e4:
+        axes.yaxis.set_major_formatter(lambda value, _: _thousands(value))
     if drawing.window is not None:
         x0, x1, y0, y1 = drawing.window
         axes.set_xlim(x0, x1)
@@ -97,14 +103,19 @@ def _draw_lines(drawing: Lines) -> Figure:
     axes.set_xlabel(drawing.x_label)
     axes.set_ylabel(drawing.y_label)
     figure.legend(
-        *axes.get_legend_handles_labels(), loc="lower center", ncol=columns, columnspacing=1.4, handlelength=2.4,
-        borderaxespad=0.2, labelspacing=0.35,
+        *axes.get_legend_handles_labels(), loc="lower center", ncol=columns, columnspacing=1.1,
+        handlelength=2.0, handletextpad=0.5, borderaxespad=0.2, labelspacing=0.35,
     )  # fmt: skip
     return figure
 
 
 def _positive(drawing: Lines) -> bool:
     return all(bool((line.y[np.isfinite(line.y)] > 0).all()) for line in drawing.lines)
+
+
+def _decades(drawing: Lines) -> float:
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in drawing.lines])
+    return float(np.log10(values.max() / values.min())) if len(values) else 0.0
 
 
 def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
@@ -142,15 +153,15 @@ def _draw_heat(drawing: Heat) -> Figure:
     """The matrix with a number in every cell, and below it, set apart, the column averages."""
     matrix = drawing.matrix
     size = len(matrix.strategies)
-    left = 0.25 + 0.075 * max(len(name) for name in (*matrix.strategies, "average"))
-    overhang = max((0.056 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
+    left = 0.2 + 0.082 * max(len(name) for name in (*matrix.strategies, "average"))
+    overhang = max((0.065 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
     side = min((WIDTH - left - max(overhang - 0.2, 0.08)) / size, 0.62)
-    top = 0.42 + 0.055 * max(len(name) for name in matrix.strategies)
+    top = 0.46 + 0.058 * max(len(name) for name in matrix.strategies)
     figure, axes = _figure(side * (size + 1.25), top=top, bottom=0.1, left=left, right=WIDTH - left - side * size)
     bound = max(matrix.settings, 1)
     for i, row in enumerate((*matrix.values, matrix.averages)):
         for j, value in enumerate(row):
-            _draw_cell(axes, j, i if i < size else size + 0.25, float(value), bound, blank=i == j)
+            _draw_cell(axes, j, i if i < size else size + 0.25, float(value), bound, i == j, 9.5 if size < 8 else 8)
     axes.set_xlim(0, size)
     axes.set_ylim(size + 1.25, 0)
     axes.set_xticks(np.arange(size) + 0.5, matrix.strategies, rotation=40, ha="left", rotation_mode="anchor")
@@ -159,25 +170,25 @@ def _draw_heat(drawing: Heat) -> Figure:
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    figure.text(0.1 / WIDTH, 1 - 0.08 / figure.get_figheight(), drawing.title, va="top", size=9.5)
+    figure.text(0.1 / WIDTH, 1 - 0.08 / figure.get_figheight(), drawing.title, va="top", size=10.5)
     return figure
 
 
-def _draw_cell(axes: Axes, x: float, y: float, value: float, bound: float, blank: bool) -> None:
+def _draw_cell(axes: Axes, x: float, y: float, value: float, bound: float, blank: bool, size: float) -> None:
     from matplotlib.patches import Rectangle
 
     share = min(value / bound, 1.0)
     axes.add_patch(Rectangle((x + 0.02, y + 0.02), 0.96, 0.96, facecolor=(*FILL, 0.05 + 0.95 * share), linewidth=0))
     text = "–" if blank else "0" if value == 0 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
     colour = "#ffffff" if share > 0.7 else INK
-    axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", size=8.5, color=colour)
+    axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", size=size, color=colour)
 
 
 def _draw_dots(drawing: Dots) -> Figure:
     """Per strategy one row: a faint dot per setting, the median with its interval; a count of those not reached."""
     rows = len(drawing.strategies)
-    left = 0.25 + 0.075 * max((len(name) for name in drawing.strategies), default=1)
-    figure, axes = _figure(0.36 * max(rows, 1) + 0.1, top=0.32, bottom=0.46, left=left, right=1.0)
+    left = 0.2 + 0.082 * max((len(name) for name in drawing.strategies), default=1)
+    figure, axes = _figure(0.36 * max(rows, 1) + 0.1, top=0.34, bottom=0.5, left=left, right=1.05)
     finite = [r for ratios in drawing.ratios for r in ratios if math.isfinite(r)]
     finite += [edge for entry in drawing.medians for edge in entry if math.isfinite(edge)]
     low, high = min([*finite, 1.0]) / 1.1, max([*finite, 1.0]) * 1.1
@@ -187,7 +198,7 @@ def _draw_dots(drawing: Dots) -> Figure:
         style = look(name)
         reached = sorted(r for r in ratios if math.isfinite(r))
         offsets = 0.24 * (np.arange(len(reached)) % 5 - 2) / 2  # spread by rank: no randomness in a figure
-        axes.plot(reached, i + offsets, "o", color=style.colour, alpha=0.35, markersize=3, markeredgewidth=0)
+        axes.plot(reached, i + offsets, "o", color=style.colour, alpha=0.6, markersize=3.5, markeredgewidth=0)
         median, least, most = (min(value, high) if not math.isnan(value) else math.nan for value in entry)
         axes.plot([least, most], [i, i], color=style.colour, linewidth=2.4, solid_capstyle="butt")
         axes.plot([median], [i], style.marker, color=style.colour, markersize=7, markeredgecolor=INK)
@@ -195,7 +206,7 @@ def _draw_dots(drawing: Dots) -> Figure:
         text = f"{entry[0]:.2f}" if math.isfinite(entry[0]) else "never"
         axes.annotate(
             text + (f"  ({missed} never)" if missed and math.isfinite(entry[0]) else ""), (1.0, i),
-            xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center", size=8.5,
+            xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center", size=9.5,
         )  # fmt: skip
     axes.set_xlim(low, high)
     axes.set_ylim(rows - 0.45, -0.55)

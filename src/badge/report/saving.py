@@ -29,7 +29,7 @@ _PRINT_INK = "#1a1a1a"
 
 
 def svg_text(figure: Figure) -> str:
-    """The figure as SVG without background, its ink still marked, numbers cut to hundredths of a point."""
+    """The figure as SVG without background, its ink still marked, curves to tenths of a point."""
     import matplotlib
 
     buffer = io.StringIO()
@@ -40,8 +40,13 @@ def svg_text(figure: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r' d="[^"]{400,}"', lambda path: re.sub(r"\d+\.\d\d", _tenths, path[0]), text)  # curves, not markers
     text = re.sub(r"\s*\n\s*", "\n", text).replace("\nL ", "L").replace("\nz", "z")
     return text.replace("'DejaVu Sans'", FONTS)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}"
 
 
 def inline(svg: str, name: str, label: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def load(source: str | Path, progress: bool = False) -> Results:
         return _load_journals(files, progress)
     if not path.is_file():
         raise DataError(f"{path} does not exist: give a folder of journals, a journal (.jsonl) or a flat CSV file")
-    return _load_journals([path], progress) if path.suffix == ".jsonl" else _load_csv(path)
+    return _load_journals([path], progress) if path.suffix == ".jsonl" else _load_csv(path, progress)
 
 
 def write_csv(results: Results, path: str | Path) -> None:
@@ -72,8 +73,8 @@ def _cell(value: float) -> str:
     return str(int(value)) if np.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
 
 
-def _load_csv(path: Path) -> Results:
-    with path.open(newline="", encoding="utf-8-sig") as file:
+def _load_csv(path: Path, progress: bool) -> Results:
+    with path.open("rb") as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
         missing = [name for name in REQUIRED if name not in header]
@@ -85,7 +86,10 @@ def _load_csv(path: Path) -> Results:
         doubled = sorted({name for name in header if header.count(name) > 1 and name in (*REQUIRED, *OPTIONAL)})
         if doubled:
             raise InputError(f"{path} has the column {doubled[0]} {header.count(doubled[0])} times")
-        columns = _read_columns((row for row in reader if row), header, str(path))
+        size = path.stat().st_size // 1000
+        with bar("reading results (kB)", total=size, enabled=progress) as advance:
+            pieces = _pieces((row for row in reader if row), lambda: raw.tell() // 1000, advance)
+            columns = _read_columns(pieces, header, str(path))
     if not len(columns["data"]):
         raise InputError(f"{path} has a header and no rows")
     if "log_det" in columns and "mean_norm" in columns:
@@ -93,12 +97,23 @@ def _load_csv(path: Path) -> Results:
     return Results.of(columns)
 
 
-def _read_columns(reader: Iterator[list[str]], header: list[str], path: str) -> dict[str, Any]:
+def _pieces(
+    rows: Iterator[list[str]], position: Callable[[], int], advance: Callable[[float], None]
+) -> Iterator[list[list[str]]]:
+    """Rows in pieces, with progress by the position in the file."""
+    before = 0
+    while piece := list(islice(rows, PIECE)):
+        yield piece
+        advance(position() - before)
+        before = position()
+
+
+def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path: str) -> dict[str, Any]:
     """The known columns of a CSV file, piece by piece: hundreds of thousands of rows at once are slow to turn over."""
     known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
     pieces: dict[str, list[Any]] = {name: [] for name in known}
     before = 0
-    while rows := list(islice(reader, PIECE)):
+    for rows in row_pieces:
         for i, row in enumerate(rows):
             if len(row) != len(header):
                 raise InputError(

@@ -1,0 +1,82 @@
+"""`badge report` and `badge export`: stored results to the paper's figures and tables, or to one flat CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from badge.stats import Matrix
+
+__all__ = ["export", "report"]
+
+_Source = Annotated[
+    Path, typer.Argument(help="A folder of journals, one journal (.jsonl), or one flat CSV file of results.")
+]
+
+
+def report(
+    source: _Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
+    strategies: Annotated[
+        str | None,
+        typer.Option(help="Which strategies to compare, with commas between them. Default: the paper's seven."),
+    ] = None,
+) -> None:
+    """Write report.html, every figure as SVG and PNG, and every table as CSV.
+
+    Example: badge report runs/ --out report/
+    """
+    from rich.console import Console
+
+    from badge.report import build
+    from badge.stats import load
+
+    wanted = None if strategies is None else [name.strip() for name in strategies.split(",") if name.strip()]
+    written = build(load(source, progress=True), out, wanted, source=source.name or str(source), progress=True)
+    console = Console()
+    statistics = written.statistics
+    _print_matrix(console, statistics.penalty.overall)
+    console.print(f"{written.page} and {written.figures} figures written", highlight=False, soft_wrap=True)
+    topics: dict[str, int] = {}
+    for note in statistics.notes:
+        topics[note.topic] = topics.get(note.topic, 0) + 1
+    if topics:
+        text = ", ".join(f"{topic} ({count})" for topic, count in topics.items())
+        console.print(f"notes: {text}", highlight=False, soft_wrap=True)
+
+
+def export(
+    source: _Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
+) -> None:
+    """Write all results as one flat CSV file, which `badge report` reads too.
+
+    Example: badge export runs/ -o all.csv
+    """
+    from badge.stats import load, write_csv
+
+    results = load(source, progress=True)
+    write_csv(results, out)
+    typer.echo(f"{out}: {len(results):,} rows of {len(results.runs):,} runs")
+
+
+def _print_matrix(console: object, matrix: Matrix) -> None:
+    """The main table; wide enough for its numbers even where the terminal says that it is narrow."""
+    from rich.console import Console
+    from rich.table import Table
+
+    assert isinstance(console, Console)
+    plural = "s" * (matrix.settings != 1)
+    table = Table(title=f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column")
+    table.add_column("", no_wrap=True)
+    for name in matrix.strategies:
+        table.add_column(name, justify="right", no_wrap=True)
+    for i, name in enumerate(matrix.strategies):
+        table.add_row(name, *("–" if i == j else f"{value:.2f}" for j, value in enumerate(matrix.values[i].tolist())))
+    table.add_section()
+    table.add_row("average", *(f"{value:.2f}" for value in matrix.averages.tolist()))
+    table.caption = "average: of the column, over the other strategies; lower is better"
+    console.print(table)
