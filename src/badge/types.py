@@ -15,7 +15,7 @@ from torch import Tensor
 
 from badge.errors import InputError
 
-__all__ = ["Outputs", "as_tensor", "chunks"]
+__all__ = ["Outputs", "as_index", "as_tensor", "check_finite", "chunks"]
 
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
 CHUNK_BYTES = 64 * 2**20
@@ -42,8 +42,8 @@ class Outputs:
         if p.ndim == 1:
             p = p[:, None]
         _check_shapes(p, h)
-        _check_finite(p, "probabilities")
-        _check_finite(h, "embeddings")
+        check_finite(p, "probabilities")
+        check_finite(h, "embeddings")
         _check_distribution(p)
         self._set(p, h)
 
@@ -69,7 +69,7 @@ class Outputs:
         z = as_tensor(logits, "logits")
         z = z[:, None] if z.ndim == 1 else z
         if torch.isnan(z).any() or torch.isposinf(z).any():
-            _check_finite(z, "logits")
+            check_finite(z, "logits")
         z = z if z.dtype == torch.float64 else z.float()
         return cls(torch.sigmoid(z) if z.ndim == 2 and z.shape[1] == 1 else torch.softmax(z, dim=-1), embeddings)
 
@@ -172,7 +172,7 @@ def _name_rows(rows: Tensor) -> str:
     return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"
 
 
-def _check_finite(x: Tensor, name: str) -> None:
+def check_finite(x: Tensor, name: str) -> None:
     for part in chunks(x):
         if torch.isfinite(x[part].sum(dtype=torch.float64)):  # inf and NaN survive a sum; float64 does not overflow
             continue

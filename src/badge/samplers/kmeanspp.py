@@ -1,0 +1,137 @@
+"""k-means++ seeding (Arthur & Vassilvitskii 2007; appendix A of the paper), exact, in less time than one matrix product.
+
+The law: the first centre is uniform, each next one is drawn with probability proportional to D²(x), the squared distance
+to the nearest centre so far. One centre at a time that costs one pass over the pool per centre. Here D² is replaced by
+what is known of it from earlier, an upper bound U ≥ D², and corrected by rejection:
+
+    draw candidates i.i.d. in proportion to U; go through them in order; accept x with probability D²(x) / U(x)
+
+which makes the accepted sequence have exactly the law of k-means++. D² is worked out for the candidates only; they keep
+it as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to date as a
+whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed before it
+is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.errors import InputError
+from badge.features import Features, Rows
+from badge.samplers.checks import check_k
+from badge.samplers.nearest import Nearest, exact_pairs
+
+__all__ = ["kmeanspp"]
+
+#: At most this many candidates in a block.
+BLOCK = 512
+
+
+def kmeanspp(
+    features: Features,
+    k: int,
+    rng: np.random.Generator,
+    first: Literal["uniform", "max-norm"] = "uniform",
+    given: Features | None = None,
+) -> NDArray[np.int64]:
+    """k distinct positions by k-means++ seeding, in pick order.
+
+    `first="uniform"` is the paper's, `"max-norm"` what the authors' code does. Features in `given` count as centres
+    already (labelled points); then the first pick is weighted by distance too and `first` is ignored. Where all remaining
+    distances are 0 the rest is drawn uniformly from what is left.
+
+    >>> import badge, numpy as np
+    >>> x = badge.Dense([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    >>> sorted(badge.samplers.kmeanspp(x, 3, np.random.default_rng(0)).tolist())[-2:]
+    [2, 3]
+    """
+    check_k(k, len(features))
+    if first not in ("uniform", "max-norm"):
+        raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
+    near = Nearest(features, k, given)
+    picks: list[int] = []
+    if near.count == 0:
+        picks = [int(rng.integers(len(features))) if first == "uniform" else int(near.sq_norms.argmax())]
+        near.add(features.rows(torch.tensor(picks, device=features.device)))
+    near.start()
+    near.bounds[picks] = 0
+    rate, most = 0.5, min(64, BLOCK)
+    while len(picks) < k:
+        size = min(most, int(1.25 * (k - len(picks)) / rate) + 8)
+        candidates = draw(near.bounds, size, rng)
+        if candidates is None:
+            return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
+        accepted = go_through(near, candidates, k - len(picks), rng)
+        picks += accepted
+        near.settle(everything=not accepted)
+        near.shrink()
+        rate, most = max(len(accepted), 1) / size, min(2 * most, BLOCK)
+    return np.array(picks, dtype=np.int64)
+
+
+def draw(bounds: Tensor, size: int, rng: np.random.Generator) -> Tensor | None:
+    """`size` positions i.i.d. in proportion to `bounds`; None where there is no mass."""
+    mass = torch.cumsum(bounds, 0)
+    total = float(mass[-1])
+    if total <= 0:
+        return None
+    at = torch.from_numpy(rng.random(size)).to(bounds.device) * total
+    last = torch.searchsorted(mass, mass[-1:])  # rounding must not lead behind the last row that has mass
+    return torch.minimum(torch.searchsorted(mass, at, right=True), last)
+
+
+def go_through(near: Nearest, candidates: Tensor, most: int, rng: np.random.Generator) -> list[int]:
+    """Accept each candidate in turn with probability D²/U, until `most` are; accepted ones become centres."""
+    threshold = near.bounds[candidates].cpu().numpy() * rng.random(len(candidates))
+    distinct, where = torch.unique(candidates, return_inverse=True)
+    near.charge(candidates)
+    rows = near.update(distinct)
+    now = near.bounds[candidates].cpu().numpy()
+    # Only what survives the centres from before this block can be accepted; the survivors also face each other.
+    survivors = np.flatnonzero(now > threshold)
+    alive = where[torch.from_numpy(survivors).to(where.device)]
+    rows = rows[alive]
+    accepted = accept(now[survivors], threshold[survivors], among(rows).cpu().numpy(), most)
+    chosen = torch.tensor(accepted, dtype=torch.int64, device=candidates.device)
+    near.add(rows[chosen])
+    ids = distinct[alive[chosen]]
+    near.bounds[ids] = 0
+    return [int(i) for i in ids]
+
+
+def accept(
+    now: NDArray[np.float64], threshold: NDArray[np.float64], sq_dists: NDArray[np.float64], most: int
+) -> list[int]:
+    """Places in the block that are accepted, each lowering what stands behind it."""
+    accepted: list[int] = []
+    at, alive = 0, now > threshold
+    while len(accepted) < most and at < len(now):
+        step = int(alive[at:].argmax())
+        if not alive[at + step]:
+            break
+        accepted.append(at + step)
+        at += step + 1
+        np.minimum(now[at:], sq_dists[at - 1, at:], out=now[at:])
+        np.greater(now[at:], threshold[at:], out=alive[at:])
+    return accepted
+
+
+def among(rows: Rows) -> Tensor:
+    """Squared distances among the rows of a block in float64, exactly 0 between equal rows."""
+    exact = rows.double()
+    d = exact.sq_dists(exact)
+    sq_norms = exact.sq_norms()
+    i, j = (d <= 1e-9 * (sq_norms[:, None] + sq_norms)).nonzero(as_tuple=True)
+    d[i, j] = exact_pairs(exact, i, exact, j)
+    return d
+
+
+def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """What is missing to k, uniformly from the positions not picked."""
+    left = np.setdiff1d(np.arange(n), picks)
+    return rng.permutation(left)[: k - len(picks)].astype(np.int64)

@@ -1,0 +1,158 @@
+"""How far every row is from its nearest centre, worked out only where it matters.
+
+Adding a centre can only lower a row's squared distance to its nearest centre. So the distance that a row had when it was
+last looked at is an upper bound for ever, and the two samplers that need distances, k-means++ and furthest-first, can
+work from upper bounds: they bring the few rows that they consider up to date and leave the others alone. Nothing is
+approximate: what `update` writes is the squared distance in float64, whatever the dtype and the blocking of the products
+that found it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from badge.errors import InputError
+from badge.features import Features, Rows
+
+__all__ = ["Nearest", "exact_pairs"]
+
+#: Rows of a tile, the unit in which the pool is brought up to date. The rows of a tile have similar norms.
+TILE = 1024
+#: Centres per product: a tile's distances to this many stay in cache.
+CENTRES = 512
+#: Pairs of rows whose distance is worked out in float64 at a time.
+PAIRS = 2**14
+#: How many of the given centres the first upper bounds look at.
+ANCHORS = 8
+
+
+class Nearest:
+    """Upper bounds on squared distances to the nearest centre.
+
+    The smaller of `bounds[i]` and the distances to the centres from number `seen[i]` on is the exact squared distance:
+    a bound is either what the first `seen[i]` centres give, or not below what a later centre gives.
+    """
+
+    def __init__(self, features: Features, capacity: int, given: Features | None = None) -> None:
+        n, device, dtype = len(features), features.device, features.dtype
+        self.features = features
+        self.sq_norms = features.sq_norms
+        if not bool(torch.isfinite(self.sq_norms.sum(dtype=torch.float64))):
+            raise InputError("squared norms overflow float32: scale the embeddings down, or pass them as float64")
+        self.norms = self.sq_norms.double().sqrt_()
+        self.bounds = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
+        self.seen = torch.zeros(n, dtype=torch.int32, device=device)
+        capacity += 0 if given is None else len(given)
+        widths = [f.shape[1] for f in features.rows(slice(0, 1)).factors]
+        self.centres = Rows(tuple(torch.empty(capacity, w, dtype=dtype, device=device) for w in widths))
+        self.centre_sq_norms = torch.empty(capacity, dtype=dtype, device=device)
+        self.count = 0
+        # Rounding of one product of rows x and c is below `rounding` · (‖x‖² + ‖c‖²).
+        self.rounding = torch.finfo(dtype).eps * (4 + math.sqrt(features.width))
+        self.order = torch.argsort(self.sq_norms)
+        self.tile_of = torch.empty(n, dtype=torch.int32, device=device)
+        self.tile_of[self.order] = (torch.arange(n, device=device) // TILE).to(torch.int32)
+        tiles = -(-n // TILE)
+        self.tile_seen = torch.zeros(tiles, dtype=torch.int64, device=device)
+        self.spent = torch.zeros(tiles, dtype=torch.int64, device=device)
+        if given is not None:
+            for part in given.tiles():
+                self.add(given.rows(part))
+
+    def add(self, rows: Rows) -> None:
+        """More centres. No row is brought up to date: what is known of them stays an upper bound."""
+        end = self.count + len(rows)
+        for buffer, factor in zip(self.centres.factors, rows.factors, strict=True):
+            buffer[self.count : end] = factor
+        self.centre_sq_norms[self.count : end] = rows.sq_norms()
+        self.count = end
+
+    def shrink(self) -> None:
+        """D(x) ≤ ‖x‖ + ‖c‖ for the shortest centre c: a bound that costs no product, and tells where norms are skewed."""
+        shortest = self.centre_sq_norms[: self.count].min().double().sqrt()
+        torch.minimum(self.bounds, (self.norms + shortest).square_().mul_(1 + 4 * self.rounding), out=self.bounds)
+
+    def start(self) -> None:
+        """First upper bounds for the whole pool, from one centre, or a few of those given: one pass over the pool."""
+        anchors = torch.linspace(0, self.count - 1, min(self.count, ANCHORS), device=self.seen.device).long()
+        to, sq_norms = self.centres[anchors], self.centre_sq_norms[anchors] * (1 + self.rounding)
+        for tile in self.features.tiles():
+            d = self.features.rows(tile).gram(to).mul_(-2).add_(sq_norms).amin(dim=1)
+            self.bounds[tile] = d.add_(self.sq_norms[tile], alpha=1 + self.rounding).clamp_(min=0)
+
+    def update(self, ids: Tensor) -> Rows:
+        """Bring the rows `ids` up to date with all centres; returns them."""
+        rows = self.features.rows(ids)
+        # Rows that have seen about as many centres go together: ages within a factor of two.
+        ages = (self.count - self.seen[ids]).clamp_(min=1)
+        groups = ages.double().log2_().long()
+        bounds = self.bounds[ids]
+        for group in torch.unique(groups).tolist():
+            members = (groups == group).nonzero()[:, 0]
+            everyone = len(members) == len(ids)
+            first = int(self.seen[ids if everyone else ids[members]].min())
+            if first == self.count:
+                continue
+            if everyone:
+                bounds = self._lower(rows, bounds, self.sq_norms[ids], first)
+            else:
+                bounds[members] = self._lower(rows[members], bounds[members], self.sq_norms[ids[members]], first)
+        self.bounds[ids] = bounds
+        self.seen[ids] = self.count
+        return rows
+
+    def _lower(self, rows: Rows, best: Tensor, sq_norms: Tensor, first: int) -> Tensor:
+        """The smaller of `best` and the exact squared distances of `rows` to the centres from `first` on."""
+        best = best.clone()
+        centres, centre_sq_norms = self._within_reach(best, sq_norms, first)
+        for start in range(0, len(centres), CENTRES):
+            some, some_sq_norms = centres[start : start + CENTRES], centre_sq_norms[start : start + CENTRES]
+            # Lower estimates of the distances less ‖x‖²; most rows are done when the lowest is not below `best`.
+            d = rows.gram(some).mul_(-2).add_(some_sq_norms, alpha=1 - self.rounding)
+            low = d.amin(dim=1).add_(sq_norms, alpha=1 - self.rounding)
+            rows_left = (low < best).nonzero()[:, 0]
+            if not len(rows_left):
+                continue
+            d, x = d.index_select(0, rows_left), sq_norms[rows_left]
+            # The nearest centre is among those whose lower estimate is not above the lowest upper estimate.
+            upper = (d + some_sq_norms * (2 * self.rounding)).amin(dim=1).add_(x, alpha=1 + self.rounding)
+            limit = torch.minimum(upper.double(), best[rows_left]).sub_(x.double(), alpha=1 - self.rounding)
+            near = (d <= limit[:, None]).nonzero()
+            exact = exact_pairs(rows, rows_left[near[:, 0]], some, near[:, 1])
+            best.scatter_reduce_(0, rows_left[near[:, 0]], exact, "amin")
+        return best
+
+    def _within_reach(self, best: Tensor, sq_norms: Tensor, first: int) -> tuple[Rows, Tensor]:
+        """Centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""
+        centres, centre_sq_norms = self.centres[first : self.count], self.centre_sq_norms[first : self.count]
+        reach = float(best.max().sqrt()) * (1 + 1e-5)
+        low, high = float(sq_norms.min().sqrt()) - reach, float(sq_norms.max().sqrt()) + reach
+        norms = centre_sq_norms.sqrt()
+        kept = ((norms > low * (1 - 1e-5)) & (norms < high * (1 + 1e-5))).nonzero()[:, 0]
+        if len(kept) > 0.8 * len(centres):
+            return centres, centre_sq_norms
+        return centres[kept], centre_sq_norms[kept]
+
+    def charge(self, ids: Tensor) -> None:
+        """Note what bringing `ids` up to date costs, to the tiles that they come from."""
+        self.spent.index_add_(0, self.tile_of[ids].long(), (self.count - self.seen[ids]).long())
+
+    def settle(self, everything: bool = False) -> None:
+        """Bring those tiles up to date whose rows have cost as much one by one as the whole tile costs at once."""
+        size = self.order[:TILE].numel()
+        due = (2 * self.spent >= size * (self.count - self.tile_seen)) & (self.tile_seen < self.count)
+        for t in torch.arange(len(due)).tolist() if everything else due.nonzero()[:, 0].tolist():
+            ids = self.order[t * TILE : (t + 1) * TILE]
+            ids = ids[self.bounds[ids] > 0]
+            if len(ids):
+                self.update(ids)
+            self.tile_seen[t], self.spent[t] = self.count, 0
+
+
+def exact_pairs(x: Rows, i: Tensor, y: Rows, j: Tensor) -> Tensor:
+    """Squared distances of the pairs (x_i, y_j) in float64, a bounded number at a time."""
+    parts = [x[i[s : s + PAIRS]].paired_sq_dists(y[j[s : s + PAIRS]]) for s in range(0, len(i), PAIRS)]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64, device=i.device)

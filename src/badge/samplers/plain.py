@@ -1,0 +1,86 @@
+"""The plain one-centre-at-a-time loops: short, slow, obviously right. The fast samplers are tested against them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from badge.features import Features
+from badge.samplers.checks import check_k
+from badge.samplers.kcenter import lowest_of_largest
+from badge.samplers.nearest import exact_pairs
+
+__all__ = ["plain_kcenter", "plain_kmeanspp"]
+
+
+def plain_kmeanspp(
+    features: Features,
+    k: int,
+    rng: np.random.Generator,
+    first: Literal["uniform", "max-norm"] = "uniform",
+    given: Features | None = None,
+) -> NDArray[np.int64]:
+    """k-means++ as appendix A of the paper states it: one pass over the pool per centre.
+
+    >>> import badge, numpy as np
+    >>> len(plain_kmeanspp(badge.Dense([[0.0], [1.0], [5.0]]), 2, np.random.default_rng(0)))
+    2
+    """
+    check_k(k, len(features))
+    n = len(features)
+    pool, sq_norms = features.rows(slice(None)), features.sq_norms
+    picks: list[int] = []
+    if given is None:
+        picks.append(int(rng.integers(n)) if first == "uniform" else int(sq_norms.argmax()))
+        sq_dists = pool.sq_dists(pool[picks[0] : picks[0] + 1])[:, 0]
+    else:
+        sq_dists = features.sq_dists(given).amin(dim=1)
+    left = torch.ones(n, dtype=torch.bool, device=features.device)
+    left[picks] = False
+    while len(picks) < k:
+        mass = torch.cumsum(torch.where(left, sq_dists, 0).double(), 0)
+        if float(mass[-1]) <= 0:
+            mass = torch.cumsum(left.double(), 0)
+        at = torch.searchsorted(mass, mass[-1:] * rng.random(), right=True)
+        pick = int(torch.minimum(at, torch.searchsorted(mass, mass[-1:])))
+        picks.append(pick)
+        left[pick] = False
+        sq_dists = torch.minimum(sq_dists, pool.sq_dists(pool[pick : pick + 1])[:, 0])
+    return np.array(picks, dtype=np.int64)
+
+
+def plain_kcenter(
+    features: Features, k: int, rng: np.random.Generator, given: Features | None = None
+) -> NDArray[np.int64]:
+    """Furthest-first traversal, one pass over the pool per pick; near ties are decided in float64.
+
+    >>> import badge, numpy as np
+    >>> plain_kcenter(badge.Dense([[0.0], [1.0], [5.0]]), 1, np.random.default_rng(0), badge.Dense([[0.0]])).tolist()
+    [2]
+    """
+    check_k(k, len(features))
+    pool, sq_norms = features.rows(slice(None)), features.sq_norms
+    rounding = 2 * torch.finfo(features.dtype).eps * (4 + features.width**0.5)
+    centres = [] if given is None else [given.rows(slice(None))]
+    picks: list[int] = []
+    sq_dists = torch.full_like(sq_norms, torch.inf) if given is None else features.sq_dists(given).amin(dim=1)
+    while len(picks) < k:
+        if not centres:
+            pick = int(rng.integers(len(features)))
+        else:
+            scale = sq_norms + max(float(c.sq_norms().max()) for c in centres)
+            lowest = torch.where(sq_dists >= 0, sq_dists - rounding * scale, -torch.inf).max()
+            close = ((sq_dists >= 0) & (sq_dists + rounding * scale >= lowest)).nonzero()[:, 0]
+            exact = torch.full((len(close),), torch.inf, dtype=torch.float64, device=features.device)
+            for c in centres if len(close) > 1 else []:
+                i, j = torch.cartesian_prod(torch.arange(len(close)), torch.arange(len(c))).to(close.device).unbind(1)
+                exact = torch.minimum(exact, exact_pairs(pool, close[i], c, j).view(len(close), -1).amin(dim=1))
+            pick = int(close[lowest_of_largest(exact)])
+        picks.append(pick)
+        centres.append(pool[pick : pick + 1])
+        sq_dists = torch.minimum(sq_dists, pool.sq_dists(centres[-1])[:, 0])
+        sq_dists[picks] = -1
+    return np.array(picks, dtype=np.int64)

@@ -1,0 +1,196 @@
+"""The swap chain for k-DPPs (Kang 2013): replace one member at a time, keeping the inverse of the Gram matrix.
+
+State: a set S of k rows and B = (Gram matrix of S)⁻¹. A step proposes to replace the member in slot i, uniform, by a row
+v outside, uniform, and accepts with probability min(1, det(S − s_i + v) / det(S)). With b = ⟨S, v⟩ and y = B b that ratio is
+
+    B_ii (⟨v, v⟩ − bᵀ y) + y_i²
+
+and an accepted swap changes B by two outer products: O(k² + k(C+D)) a step. Proposals do not depend on what the earlier
+ones lead to but through S, so they are evaluated a block at a time, matrix products in place of matrix-vector ones, and an
+accepted swap corrects those behind it in its block. Rows are scaled to length 1 and their lengths accounted for apart:
+norms that span many decades would ruin the inverse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.errors import RankError
+from badge.features import Features, Rows
+
+__all__ = ["independent_rows", "swap_chain"]
+
+#: Proposals evaluated together.
+BLOCK = 64
+#: B is worked out anew when a row of (Gram matrix · B) is off the identity by more than this.
+DRIFT = 1e-8
+#: Share of a row's squared length that must lie outside the span of the others for the row to count as independent.
+INDEPENDENT = 1e-10
+
+
+def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int) -> NDArray[np.int64]:
+    """The state of the chain after `steps` steps from a set found by pivoted Cholesky."""
+    device = features.device
+    inside = independent_rows(features, k)
+    outside = torch.ones(len(features), dtype=torch.bool, device=device)
+    outside[inside] = False
+    others = outside.nonzero()[:, 0]
+    if not len(others):
+        return inside.cpu().numpy()
+    log_norms = features.sq_norms.double().log()
+    members = unit(features, inside)
+    inverse = invert(members)
+    slots, places = rng.integers(k, size=steps), rng.integers(len(others), size=steps)
+    log_u = np.log(rng.random(steps))
+    done = 0
+    while done < steps:
+        part = slice(done, min(done + BLOCK, steps))
+        block = Block(inverse, members, unit(features, others[torch.from_numpy(places[part]).to(device)]))
+        taken: set[int] = set()
+        for t in range(part.stop - part.start):
+            slot, place = int(slots[done]), int(places[done])
+            if place in taken:  # what stands there was swapped in this block: evaluate it anew
+                break
+            old, new = inside[slot], others[place]
+            ratio = block.ratio(t, slot)
+            if ratio > 0 and log_u[done] < np.log(ratio) + float(log_norms[new] - log_norms[old]):
+                block.swap(t, slot)
+                inside[slot], others[place] = new.clone(), old.clone()
+                taken.add(place)
+            done += 1
+        if block.swapped:
+            members, inverse = block.members, block.inverse()
+            slot = block.swapped[-1]
+            product = members[slot : slot + 1].gram(members)[0] @ inverse
+            product[slot] -= 1
+            if not float(product.abs().max()) <= DRIFT:
+                inverse = invert(members)
+    return inside.cpu().numpy()
+
+
+class Block:
+    """The swaps of one block: everything about its proposals, corrected as swaps are accepted."""
+
+    def __init__(self, inverse: Tensor, members: Rows, proposals: Rows) -> None:
+        self.base, self.members, self.proposals = inverse, members, proposals
+        self.updates: list[Tensor] = []  # B = base + Σ ± u uᵀ
+        self.signs: list[float] = []
+        self.swapped: list[int] = []
+        self.diagonal = inverse.diagonal().clone()
+        self.b = members.gram(proposals)
+        self.y = inverse @ self.b
+        self.left = 1 - (self.b * self.y).sum(dim=0)  # squared length of each proposal outside the span of S
+        self.among = proposals.gram(proposals)
+
+    def ratio(self, t: int, slot: int) -> float:
+        """det(S − s_slot + v_t) / det(S), rows scaled to length 1."""
+        return float(self.diagonal[slot] * self.left[t].clamp(min=0) + self.y[slot, t] ** 2)
+
+    def swap(self, t: int, slot: int) -> None:
+        """Replace the member in `slot` by proposal t, and correct everything about the proposals."""
+        pivot = float(self.diagonal[slot])
+        rest = self.ratio(t, slot) / pivot  # squared length of v_t outside the span of the other members
+        x = self._column(slot)
+        z = self.y[:, t] - x * (self.y[slot, t] / pivot)
+        z[slot] = -1.0
+        # B changes by − x xᵀ / pivot + z zᵀ / rest
+        for vector, scale, sign in ((x, pivot, -1.0), (z, rest, 1.0)):
+            self.updates.append(vector / scale**0.5)
+            self.signs.append(sign)
+        self.diagonal += z.square() / rest - x.square() / pivot
+        new, old = self.among[t], self.b[slot].clone()
+        change, y_slot = new - old, self.y[slot].clone()
+        self.b[slot] = new
+        along_x, along_z = y_slot + change * pivot, z @ self.b
+        self.left -= 2 * change * y_slot + change.square() * pivot
+        self.left += along_x.square() / pivot - along_z.square() / rest
+        self.y += torch.outer(x, change - along_x / pivot) + torch.outer(z, along_z / rest)
+        for member, proposal in zip(self.members.factors, self.proposals.factors, strict=True):
+            member[slot] = proposal[t]
+        self.swapped.append(slot)
+
+    def _column(self, slot: int) -> Tensor:
+        column = self.base[:, slot].clone()
+        for u, sign in zip(self.updates, self.signs, strict=True):
+            column += u * (sign * u[slot])
+        return column
+
+    def inverse(self) -> Tensor:
+        """B after the swaps, in place of the one before."""
+        u = torch.stack(self.updates, dim=1)
+        return self.base.addmm_(u * u.new_tensor(self.signs), u.T)
+
+
+def unit(features: Features, ids: Tensor) -> Rows:
+    """Rows scaled to length 1, in float64 (rows of length 0 stay 0)."""
+    factors = features.rows(ids).double().factors
+    return Rows(tuple(torch.nn.functional.normalize(f, dim=1, eps=1e-300) for f in factors))
+
+
+def invert(members: Rows) -> Tensor:
+    """The inverse of the Gram matrix, symmetric."""
+    gram = members.gram(members)
+    factor = torch.linalg.cholesky(gram)
+    del gram  # k² numbers: at k = 10,000 each such matrix is 800 MB
+    return torch.cholesky_inverse(factor)
+
+
+def independent_rows(features: Features, k: int) -> Tensor:
+    """k linearly independent rows of large determinant: block-pivoted Cholesky on the rows of largest norm.
+
+    Looks at more rows where these do not span enough; where the whole pool does not, the error names its rank.
+    """
+    order = torch.argsort(features.sq_norms, descending=True, stable=True)
+    order = order[: int((features.sq_norms > 0).sum())]
+    size = min(len(order), max(4 * k, 1024))
+    while True:
+        found = _pivoted_cholesky(unit(features, order[:size]), features.sq_norms[order[:size]].double(), k)
+        if len(found) == k:
+            return order[found]
+        if size == len(order):
+            raise RankError(
+                f"asked for {k} points of a kernel of rank {len(found)} (pivoted Cholesky stopped there): "
+                "every determinant is 0; lower k, or use kmeanspp"
+            )
+        size = min(len(order), 4 * size)
+
+
+def _pivoted_cholesky(rows: Rows, sq_norms: Tensor, k: int) -> Tensor:
+    """Up to k places of independent rows; each block takes those of largest residual that stay independent."""
+    n = len(rows)
+    factor = rows.factors[0].new_empty(n, min(k, n))
+    left = sq_norms.new_ones(n)  # share of each row's squared length outside the span so far
+    found: list[int] = []
+    while len(found) < min(k, n):
+        done = len(found)
+        top = (left * sq_norms).topk(min(BLOCK, n, min(k, n) - done)).indices
+        top = top[left[top] > INDEPENDENT]
+        if not len(top):
+            break
+        some, f = rows[top], factor[top, :done]
+        small = some.gram(some) - f @ f.T
+        kept = _independent_places(small)
+        picks = top[kept]
+        lower = torch.linalg.cholesky(small[kept][:, kept])
+        residual = rows.gram(rows[picks]) - factor[:, :done] @ factor[picks, :done].T
+        new = torch.linalg.solve_triangular(lower, residual.T, upper=False).T
+        factor[:, done : done + len(picks)] = new
+        left -= new.square().sum(dim=1)
+        found += picks.tolist()
+        left[found] = 0
+    return torch.tensor(found, dtype=torch.int64, device=left.device)
+
+
+def _independent_places(gram: Tensor) -> Tensor:
+    """Places of a small Gram matrix, in order, that keep a clear residual over those before them."""
+    gram = gram.clone()
+    start = gram.diagonal().clone()
+    kept: list[int] = []
+    for j in range(len(gram)):
+        if gram[j, j] > max(INDEPENDENT, 0.05 * float(start[j])) or not kept:
+            kept.append(j)
+            gram -= torch.outer(gram[:, j], gram[j]) / gram[j, j]
+    return torch.tensor(kept, dtype=torch.int64, device=gram.device)

@@ -1,0 +1,36 @@
+"""Strategies on gradient embeddings: BADGE, and the paper's two ablations of its sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge import samplers
+from badge.features import gradient_embedding
+from badge.types import Outputs
+
+__all__ = ["badge", "kcenter_grad", "kdpp"]
+
+
+def badge(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """BADGE (Ash et al. 2020, algorithm 1): k-means++ seeding on the gradients at the hallucinated labels.
+
+    >>> import numpy as np
+    >>> from badge import Outputs
+    >>> out = Outputs([[0.5, 0.5], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]])
+    >>> sorted(badge(out, 2, np.random.default_rng(0)).tolist())
+    [0, 1]
+    """
+    return samplers.kmeanspp(gradient_embedding(outputs), k, rng)
+
+
+def kdpp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """The ablation of section 3: a k-DPP on gradient embeddings, by the swap chain."""
+    return samplers.kdpp(gradient_embedding(outputs), k, rng)
+
+
+def kcenter_grad(
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
+) -> NDArray[np.int64]:
+    """The ablation FF-k-center: furthest-first traversal on gradient embeddings, not conditioned on labelled ones."""
+    return samplers.kcenter(gradient_embedding(outputs), k, rng)

@@ -1,0 +1,59 @@
+"""Uncertainty sampling: the k examples about which the model is least sure; and the uniform baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.samplers import topk
+from badge.samplers.checks import check_k
+from badge.types import Outputs, chunks
+
+__all__ = ["conf", "entropy", "marg", "rand"]
+
+
+def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """Confidence sampling: smallest max_i p_i.
+
+    >>> import numpy as np
+    >>> from badge import Outputs
+    >>> conf(Outputs([[0.9, 0.1], [0.6, 0.4]], [[1.0], [1.0]]), 1, np.random.default_rng(0)).tolist()
+    [1]
+    """
+    return topk(_scores(outputs, lambda p: -p.amax(dim=1)), k, rng)
+
+
+def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """Margin sampling: smallest p_ŷ − p_y', the difference of the two largest probabilities."""
+
+    def margin(p: Tensor) -> Tensor:
+        two = p.topk(2, dim=1).values
+        return two[:, 1] - two[:, 0]
+
+    return topk(_scores(outputs, margin), k, rng)
+
+
+def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """Entropy sampling: largest Σ p_i ln 1/p_i."""
+    return topk(_scores(outputs, lambda p: torch.special.entr(p.clamp(min=0)).sum(dim=1)), k, rng)
+
+
+def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """The naive baseline: k examples uniformly, without replacement."""
+    check_k(k, len(outputs))
+    return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
+
+
+def _scores(outputs: Outputs, score: Callable[[Tensor], Tensor]) -> NDArray[np.float64]:
+    """`score` of every row of probabilities in float64, a bounded number of rows at a time."""
+    parts = []
+    for part in chunks(outputs.probabilities):
+        p = outputs.probabilities[part].double()
+        if p.shape[1] == 1:  # binary: the other class's probability is implied
+            p = torch.cat([1 - p, p], dim=1)
+        parts.append(score(p).cpu().numpy())
+    return np.concatenate(parts)
