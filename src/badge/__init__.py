@@ -49,10 +49,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from badge import data, errors, samplers, stats, strategies
-    from badge.explanation import Explanation, explain  # type: ignore[import-not-found, unused-ignore]
-    from badge.features import Dense, Factored, gradient_embedding  # type: ignore[import-not-found, unused-ignore]
+    from badge.explanation import Explanation, explain
+    from badge.features import Dense, Factored, gradient_embedding
     from badge.prediction import predict, select
-    from badge.selection import select_from  # type: ignore[import-not-found, unused-ignore]
+    from badge.selection import select_from
     from badge.trainer import Trainer
     from badge.types import Outputs
 
