@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from badge.stats import Matrix
 
 __all__ = ["export", "report"]
@@ -63,14 +65,14 @@ def export(
     typer.echo(f"{out}: {len(results):,} rows of {len(results.runs):,} runs")
 
 
-def _print_matrix(console: object, matrix: Matrix) -> None:
-    """The main table; wide enough for its numbers even where the terminal says that it is narrow."""
+def _print_matrix(console: Console, matrix: Matrix) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    assert isinstance(console, Console)
     plural = "s" * (matrix.settings != 1)
-    table = Table(title=f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column")
+    title = f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column"
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("", no_wrap=True)
     for name in matrix.strategies:
         table.add_column(name, justify="right", no_wrap=True)
@@ -79,4 +81,5 @@ def _print_matrix(console: object, matrix: Matrix) -> None:
     table.add_section()
     table.add_row("average", *(f"{value:.2f}" for value in matrix.averages.tolist()))
     table.caption = "average: of the column, over the other strategies; lower is better"
-    console.print(table)
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    Console(width=max(console.width, needed)).print(table)  # numbers stay whole, even where the terminal is narrow

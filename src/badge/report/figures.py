@@ -154,9 +154,14 @@ def _draw_heat(drawing: Heat) -> Figure:
     matrix = drawing.matrix
     size = len(matrix.strategies)
     left = 0.2 + 0.082 * max(len(name) for name in (*matrix.strategies, "average"))
-    overhang = max((0.065 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
+    upright = size > 7  # many names side by side
+    overhang = (
+        0.0
+        if upright
+        else max((0.065 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
+    )
     side = min((WIDTH - left - max(overhang - 0.2, 0.08)) / size, 0.62)
-    top = 0.46 + 0.058 * max(len(name) for name in matrix.strategies)
+    top = 0.46 + (0.085 if upright else 0.058) * max(len(name) for name in matrix.strategies)
     figure, axes = _figure(side * (size + 1.25), top=top, bottom=0.1, left=left, right=WIDTH - left - side * size)
     bound = max(matrix.settings, 1)
     for i, row in enumerate((*matrix.values, matrix.averages)):
@@ -164,7 +169,8 @@ def _draw_heat(drawing: Heat) -> Figure:
             _draw_cell(axes, j, i if i < size else size + 0.25, float(value), bound, i == j, 9.5 if size < 8 else 8)
     axes.set_xlim(0, size)
     axes.set_ylim(size + 1.25, 0)
-    axes.set_xticks(np.arange(size) + 0.5, matrix.strategies, rotation=40, ha="left", rotation_mode="anchor")
+    turned: dict[str, Any] = {"rotation": 90} if upright else {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
+    axes.set_xticks(np.arange(size) + 0.5, matrix.strategies, **turned)
     axes.set_yticks([*(np.arange(size) + 0.5), size + 0.75], [*matrix.strategies, "average"])
     axes.tick_params(length=0, labeltop=True, labelbottom=False, top=False, bottom=False)
     axes.grid(False)

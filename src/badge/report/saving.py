@@ -23,7 +23,7 @@ __all__ = ["inline", "save", "save_all", "svg_text"]
 
 DPI = 160
 #: Fewer figures than this are drawn at once in this process: starting others takes longer.
-FEW = 12
+FEW = 24
 FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 _PRINT_INK = "#1a1a1a"
 
