@@ -72,7 +72,7 @@ def _print_matrix(console: Console, matrix: Matrix) -> None:
 
     plural = "s" * (matrix.settings != 1)
     title = f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column"
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("", no_wrap=True)
     for name in matrix.strategies:
         table.add_column(name, justify="right", no_wrap=True)
@@ -80,6 +80,8 @@ def _print_matrix(console: Console, matrix: Matrix) -> None:
         table.add_row(name, *("–" if i == j else f"{value:.2f}" for j, value in enumerate(matrix.values[i].tolist())))
     table.add_section()
     table.add_row("average", *(f"{value:.2f}" for value in matrix.averages.tolist()))
-    table.caption = "average: of the column, over the other strategies; lower is better"
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
-    Console(width=max(console.width, needed)).print(table)  # numbers stay whole, even where the terminal is narrow
+    wide = Console(width=max(console.width, needed))  # numbers stay whole, even where the terminal is narrow
+    wide.print(title, highlight=False)
+    wide.print(table)
+    wide.print("average: of the column, over the other strategies; lower is better", highlight=False)
