@@ -96,7 +96,7 @@ def _digest(value: Any) -> bytes:
         value = sorted((str(key), _digest(entry)) for key, entry in value.items())
     elif isinstance(value, list | tuple):
         value = [_digest(entry) for entry in value]
-    elif not isinstance(value, str | bytes | int | float | bool | None):
+    elif not isinstance(value, str | bytes | None):
         array = np.asarray(value)
         value = type(value).__qualname__ if array.dtype == object else (array.shape, str(array.dtype), array.tobytes())
     return hashlib.sha256(repr(value).encode()).digest()
