@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 #: public name -> the module that defines it (None: the module of that name itself)
 _HOME: dict[str, str | None] = {
+    "ActiveLearner": "badge.learner",
     "Dense": "badge.features",
     "Explanation": "badge.explanation",
     "Factored": "badge.features",
@@ -30,6 +31,7 @@ _HOME: dict[str, str | None] = {
 }
 
 __all__ = [
+    "ActiveLearner",
     "Dense",
     "Explanation",
     "Factored",
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from badge import data, errors, samplers, stats, strategies
     from badge.explanation import Explanation, explain
     from badge.features import Dense, Factored, gradient_embedding
+    from badge.learner import ActiveLearner
     from badge.prediction import predict, select
     from badge.selection import select_from
     from badge.trainer import Trainer

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from badge.cli.report import export, report
+from badge.cli.run import demo, grid, run
 from badge.cli.select import select
 from badge.errors import BadgeError
 
@@ -37,6 +38,9 @@ def _root(
     pass
 
 
+app.command("demo")(demo)
+app.command("run")(run)
+app.command("grid")(grid)
 app.command("export")(export)
 app.command("report")(report)
 app.command("select")(select)

@@ -1,0 +1,126 @@
+"""`badge run`, `badge grid` and `badge demo`: the paper's experiments."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from badge.experiment import Cell
+
+__all__ = ["demo", "grid", "run"]
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the journals, one per cell.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes. (default: the number of cores)")]
+
+
+def run(
+    data: Annotated[
+        str, typer.Option("--data", help="A data set by name, or your own as package.module:load.")
+    ] = "digits",
+    model: Annotated[
+        str, typer.Option("--model", help="A network by name, or your own as package.module:build.")
+    ] = "mlp",
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Repeat it to compare several. (default: badge)")
+    ] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Labels per round.")] = 100,
+    initial: Annotated[int, typer.Option("--initial", min=1, help="Labels of the first round, drawn uniformly.")] = 100,
+    labels: Annotated[
+        int | None, typer.Option("--labels", min=1, help="Labels at the end. (default: all, up to 50,000)")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats, with seeds 0, 1, …")] = 1,
+    out: Out = Path("runs"),
+    workers: Workers = None,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads per cell; results depend on it.")] = 1,
+    width: Annotated[
+        int | None, typer.Option("--width", min=1, help="Width of the network. (default: the paper's)")
+    ] = None,
+    lr: Annotated[float | None, typer.Option("--lr", min=0.0, help="Learning rate. (default: the paper's)")] = None,
+    max_epochs: Annotated[
+        int | None, typer.Option("--max-epochs", min=1, help="Cap on the epochs of one training.")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Keep the features of tables as they are, not standardised.")
+    ] = False,
+) -> None:
+    """Run active learning on one data set and network, with the paper's protocol.
+
+    Stopped at any moment, the same command continues where it stopped.
+    """
+    from badge.experiment import Cell
+
+    cells = [
+        Cell(data, model, name, batch_size, initial, labels, seed, threads, width, lr, max_epochs, raw)
+        for seed in range(seeds)
+        for name in dict.fromkeys(strategy or ["badge"])
+    ]
+    _run_all(cells, out, workers)
+
+
+def grid(
+    file: Annotated[Path, typer.Argument(help="A grid file; grids/ in the repository has the paper's.")],
+    out: Out = Path("runs"),
+    workers: Workers = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
+) -> None:
+    """Run a grid of experiments: data × model × batch size × strategy × seed.
+
+    Finished cells are skipped and half-finished ones continue, so the same command takes up a grid that was stopped.
+    """
+    from badge.experiment import finished, read_grid
+
+    cells = read_grid(file)
+    if dry_run:
+        left = [cell for cell in cells if not finished(cell, out)]
+        for cell in left:
+            typer.echo(cell.name)
+        typer.echo(f"{len(left)} of {len(cells)} cells left")
+        return
+    _run_all(cells, out, workers)
+
+
+def demo(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for journals and picture. (default: a new one)")
+    ] = None,
+    workers: Workers = None,
+) -> None:
+    """The paper's seven strategies on scikit-learn's digits, in under two minutes: picture and table."""
+    import tempfile
+
+    from badge.experiment.demo import CELLS, picture, table
+
+    folder = out or Path(tempfile.mkdtemp(prefix="badge-demo-"))
+    _run_all(CELLS, folder, workers, summary=False)
+    typer.echo(table(folder))
+    typer.echo(f"learning curves: {picture(folder)}")
+    typer.echo(f"for the whole report: badge report {folder}")
+
+
+def _run_all(cells: list[Cell], out: Path, workers: int | None, summary: bool = True) -> None:
+    """Run cells, print what came out of them, and end with code 1 if one failed."""
+    from badge.experiment import Display, Processes, Serial, run_cells
+
+    count = min(workers or _cores(), len(cells))
+    try:
+        failed = run_cells(cells, out, Serial() if count == 1 else Processes(count), Display(cells))
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; nothing that was written to {out} is lost: the same command continues", err=True)
+        raise typer.Exit(130) from None
+    if summary:
+        from badge.experiment.summary import final_accuracies
+
+        typer.echo(final_accuracies(cells, out))
+        typer.echo(f"journals: {out}")
+    for outcome in failed:
+        typer.echo(f"failed: {outcome.cell.name}: {outcome.error}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,252 @@
+"""One cell of an experiment: a thin loop over `ActiveLearner`, with stored labels in place of a person.
+
+The journal is the learner's own, with four kinds of events added: `start` (once, first), `round` (one per trained
+model), `resume` (taken up again under other versions) and `end`. Round r trains on the labels of asks 0 … r and chooses
+ask r + 1; the order on disk is ask, round, tell. Whatever is missing from the end of that is done again or caught up
+with, from the same seeds, so a cell that was killed ends with the same picks and accuracies.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import badge
+from badge import data, networks
+from badge.data import Dataset
+from badge.errors import InputError, JournalError
+from badge.journal import Event, Journal
+from badge.learner import ActiveLearner
+from badge.prediction import predict
+from badge.trainer import Trainer
+
+__all__ = ["Cell", "finished", "journal_path", "run_cell"]
+
+#: where a run without a number of labels ends, if the pool lasts that long (as in the paper)
+MOST_LABELS = 50_000
+
+#: called after each round with the labels so far, the labels at the end, and the test accuracy
+Notify = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
+
+    `labels=None` runs to the end of the pool, at most 50,000. `width` scales the network; `lr=None` is the paper's
+    learning rate for that kind of data; `raw` keeps the features of tables unscaled.
+
+    >>> Cell("letter", "mlp", "badge", batch_size=100).name
+    'letter-mlp-b100-badge-s0'
+    """
+
+    data: str
+    model: str
+    strategy: str
+    batch_size: int
+    initial: int = 100
+    labels: int | None = None
+    seed: int = 0
+    threads: int = 1
+    width: int | None = None
+    lr: float | None = None
+    max_epochs: int | None = None
+    raw: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs"):
+            value = getattr(self, field)
+            optional = field in ("labels", "width", "max_epochs")
+            if not (optional and value is None) and (type(value) is not int or value < 1):
+                raise InputError(f"{field} must be a whole number ≥ 1, not {value!r}")
+        if type(self.seed) is not int or self.seed < 0:
+            raise InputError(f"seed must be a whole number ≥ 0, not {self.seed!r}")
+        if self.lr is not None and not self.lr > 0:
+            raise InputError(f"lr must be above 0, not {self.lr!r}")
+        if self.labels is not None and self.labels < self.initial:
+            raise InputError(f"labels ({self.labels}) must be at least the initial ones ({self.initial})")
+
+    @property
+    def name(self) -> str:
+        """What the journal is called; `:` and the like in the names of one's own data become `_`."""
+        parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, f"s{self.seed}")
+        return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
+
+
+def journal_path(cell: Cell, folder: Path) -> Path:
+    return folder / f"{cell.name}.jsonl"
+
+
+def finished(cell: Cell, folder: Path) -> bool:
+    """Whether the cell's journal ends in an `end` event; a journal of other settings is an error.
+
+    Reads the first line and the last: a grid has a thousand journals of a megabyte.
+    """
+    path = journal_path(cell, folder)
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        first = file.readline()
+        file.seek(max(0, path.stat().st_size - 4096))
+        last = file.read().splitlines()[-1:]
+    try:
+        check_start(json.loads(first), cell, path)
+        ending = json.loads(last[0])
+    except (ValueError, IndexError):  # torn; opening it for appending sees to that
+        return False
+    return isinstance(ending, dict) and ending.get("event") == "end"
+
+
+def check_start(start: Any, cell: Cell, path: Path) -> None:
+    """Refuse a journal of other settings, naming the first that differs."""
+    recorded = start.get("cell", {}) if isinstance(start, dict) else {}
+    for field, value in asdict(cell).items():
+        if recorded.get(field) != value:
+            raise JournalError(
+                f"{path} was made with {field} = {recorded.get(field)!r}, now {value!r}: use another --out folder"
+            )
+
+
+def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
+    """Run a cell to its end, from wherever its journal stops."""
+    path = journal_path(cell, folder)
+    with threads(cell.threads), Journal(path) as journal:
+        if journal.events:
+            check_start(journal.events[0], cell, path)
+        if journal.of("end"):
+            return
+        dataset = load(cell.data, cell.seed, cell.raw)
+        _start(journal, cell, dataset)
+        _rounds(journal, cell, dataset, notify)
+
+
+def _start(journal: Journal, cell: Cell, dataset: Dataset) -> None:
+    """Write who we are, or that we have changed since."""
+    where = {"versions": versions(), "git": git_revision()}
+    if not journal.events:
+        about = {"name": cell.data} | {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
+        journal.append({"event": "start", "format": 1, "cell": asdict(cell), "data": about, **where})
+        return
+    last = journal.of(["start", "resume"])[-1]
+    if {key: last.get(key) for key in where} != where:
+        journal.append({"event": "resume", **where})
+
+
+def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
+    build = networks.resolve(cell.model, cell.width)
+    options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
+    trainer = Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
+    pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
+    learner = ActiveLearner(pool, trainer, classes=classes, strategy=cell.strategy, seed=cell.seed, journal=journal)
+    total = min(cell.labels or MOST_LABELS, len(pool))
+    if not learner.batches:
+        learner.ask(min(cell.initial, total))
+    recorded = journal.of("round")
+    while not recorded or recorded[-1]["labels"] < total:
+        if len(learner.batches) == len(recorded) + 1:  # else the next batch was chosen and its round not recorded
+            learner.tell(learner.pending, dataset.y_train[learner.pending])
+        recorded.append(_round(learner, trainer, cell, dataset, total) | {"round": len(recorded)})
+        journal.append(recorded[-1])
+        notify(recorded[-1]["labels"], total, recorded[-1]["test_accuracy"])
+    reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
+    journal.append({"event": "end", "reason": reason})
+
+
+def _round(learner: ActiveLearner, trainer: Trainer, cell: Cell, dataset: Dataset, total: int) -> Event:
+    """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
+    started = time.perf_counter()
+    count = len(learner.labeled)
+    model, fit = learner.model, trainer.last
+    assert fit is not None
+    before_test = time.perf_counter()
+    said = predict(model, dataset.X_test).probabilities.argmax(dim=1).numpy(force=True)
+    predict_seconds = time.perf_counter() - before_test
+    event: Event = {
+        "event": "round",
+        "labels": count,
+        "test_accuracy": float(np.mean(said == dataset.y_test)),
+        "train_accuracy": fit.train_accuracy,
+        "epochs": fit.epochs,
+        "restarts": fit.restarts,
+        "train_seconds": learner.seconds["train"],
+    }
+    if count >= total:
+        return event | {"predict_seconds": predict_seconds} | dict.fromkeys(CHOICE) | _since(started)
+    ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
+    why = learner.explain(ids)
+    return event | {
+        "predict_seconds": predict_seconds + learner.seconds["predict"],
+        "select_seconds": learner.seconds["select"],
+        "mean_norm": why.mean_norm,
+        "log_det": why.log_det if math.isfinite(why.log_det) else None,
+        "picked": ids.tolist(),
+        **_since(started),
+    }
+
+
+#: what a round records of the batch that it chose, and the last round does not have
+CHOICE = ("select_seconds", "mean_norm", "log_det", "picked")
+
+
+def _since(started: float) -> dict[str, float]:
+    return {"seconds": time.perf_counter() - started}
+
+
+@lru_cache(maxsize=1)
+def load(name: str, seed: int, raw: bool) -> Dataset:
+    """The data set of a cell; a worker keeps the last one, because a grid goes through its strategies innermost."""
+    return data.resolve(name, seed, standardise=not raw)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute on `count` threads, in torch and in the libraries below numpy: other numbers of threads, other bits."""
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def versions() -> dict[str, str]:
+    return {
+        "badge": badge.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+
+
+@lru_cache(maxsize=1)
+def git_revision() -> str | None:
+    """The revision of the current directory's repository, with "+" where files differ from it; None outside of one."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return described.stdout.strip() or None

@@ -1,0 +1,47 @@
+"""`badge demo`: the paper's protocol on scikit-learn's digits, small enough for a first look."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from badge import stats, strategies
+from badge.experiment.cell import Cell
+from badge.experiment.summary import text_table
+from badge.report.figures import learning_curves
+
+__all__ = ["CELLS", "picture", "table"]
+
+#: seven strategies, three seeds, to 400 of 1,437 labels
+CELLS = [
+    Cell("digits", "mlp", strategy, batch_size=50, initial=50, labels=400, seed=seed)
+    for seed in range(3)
+    for strategy in strategies.PAPER
+]
+
+
+def picture(folder: Path) -> Path:
+    """Draw the learning curves of the journals in `folder`; the PNG beside them."""
+    path = folder / "learning-curves.png"
+    learning_curves(stats.load(folder), path)
+    return path
+
+
+def table(folder: Path) -> str:
+    """Labels that each strategy needs to reach the accuracy that `rand` has at the end, means over the seeds."""
+    results = stats.load(folder)
+    saved = {saving.strategy: saving for saving in stats.saved_labels(results).savings}
+    target = next(iter(saved.values())).target
+    rows = []
+    for name in results.strategies:
+        curve = stats.mean_curve(stats.learning_curve(results, results.settings[0], name))
+        final = f"{curve.mean[-1]:.4f} ± {curve.error[-1]:.4f}"
+        saving = saved.get(name)  # rand itself is not among them
+        needed = next(iter(saved.values())).reference_labels if saving is None else saving.labels
+        share = 1.0 if saving is None else saving.ratio
+        rows.append(
+            [name, f"{needed:.0f}", f"{share:.0%}", final] if math.isfinite(needed) else [name, "–", "–", final]
+        )
+    return f"labels needed to reach {target:.4f}, the test accuracy of rand at {CELLS[0].labels} labels\n" + text_table(
+        ["strategy", "labels", "of rand's", f"accuracy at {CELLS[0].labels}"], rows
+    )

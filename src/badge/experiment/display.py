@@ -1,0 +1,98 @@
+"""How a grid is doing: a live table on a terminal, plain lines elsewhere; on standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from badge.experiment.cell import Cell
+from badge.experiment.executor import Outcome
+
+__all__ = ["Display"]
+
+#: seconds between plain lines about cells that are still running
+EVERY = 10.0
+
+
+class Display:
+    """Follows cells from `round` and `ended`; a context manager around the whole run."""
+
+    def __init__(self, cells: Sequence[Cell], console: Console | None = None) -> None:
+        self.total, self.done, self.failed, self.skipped = len(cells), 0, 0, 0
+        self.running: dict[Cell, tuple[int, int, float]] = {}  # labels so far, labels at the end, accuracy
+        self.last: dict[Cell, tuple[int, int, float]] = {}
+        self.console = console or Console(stderr=True)
+        self.started = self.spoken = time.monotonic()
+        live = Live(get_renderable=self._table, console=self.console, refresh_per_second=4, transient=True)
+        self.live = live if self.console.is_terminal else None
+
+    def __enter__(self) -> Display:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            self.live.stop()
+
+    def round(self, cell: Cell, labels: int, total: int, accuracy: float) -> None:
+        """A cell has trained a model."""
+        self.running[cell] = (labels, total, accuracy)
+        if not self.live and time.monotonic() - self.spoken > EVERY:
+            now = "; ".join(f"{c.name} {n:,} of {t:,} labels: {a:.4f}" for c, (n, t, a) in self.running.items())
+            self._say(f"{self.done} of {self.total} cells, {self.left()}: {now}")
+
+    def ended(self, outcome: Outcome, skipped: bool = False) -> None:
+        """A cell has ended, well or not, or was finished already."""
+        numbers = self.running.pop(outcome.cell, None)
+        self.done += 1
+        self.skipped += skipped
+        self.failed += outcome.error is not None
+        if skipped:
+            return
+        how = f"failed: {outcome.error}" if outcome.error else ""
+        if numbers and not outcome.error:
+            how = f"{numbers[0]:,} labels, test accuracy {numbers[2]:.4f}"
+        self._say(f"[{self.done}/{self.total}] {outcome.cell.name}: {how}")
+
+    def left(self) -> str:
+        """The time left, from the share of the work done since the start; cells finished before are no work."""
+        under_way = sum(labels / total for labels, total, _ in self.running.values())
+        done = self.done - self.skipped + under_way
+        if done <= 0:
+            return "time left unknown"
+        seconds = (time.monotonic() - self.started) * (self.total - self.skipped - done) / done
+        return f"about {_duration(seconds)} left"
+
+    def _say(self, line: str) -> None:
+        self.spoken = time.monotonic()
+        self.console.print(Text(line), soft_wrap=True)
+
+    def _table(self) -> Table:
+        skipped = f", {self.skipped} of them before" if self.skipped else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        table = Table(title=f"{self.done} of {self.total} cells{skipped}{failed}; {self.left()}", title_justify="left")
+        for name in ("cell", "labels", "test accuracy"):
+            table.add_column(name, justify="left" if name == "cell" else "right")
+        for cell, (labels, total, accuracy) in self.running.items():
+            table.add_row(Text(cell.name), f"{labels:,} / {total:,}", f"{accuracy:.4f}")
+        return table
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(12), _duration(130), _duration(8000)
+    ('12 s', '2 min', '2 h 13 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,135 @@
+"""What runs the cells: an object with one method, `map`. A cluster can stand in for the processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from badge.errors import BadgeError, InputError
+from badge.experiment.cell import Cell, Notify
+
+__all__ = ["Executor", "Outcome", "Processes", "Run", "Serial"]
+
+#: runs one cell and reports its rounds; must be picklable where cells run in other processes
+Run = Callable[[Cell, Notify], None]
+#: called in the calling process with the cell and the numbers of `Notify`
+OnRound = Callable[[Cell, int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A cell that has ended: well (`error` None), or with an error in one line and where it came from."""
+
+    cell: Cell
+    error: str | None = None
+    details: str = ""
+
+
+class Executor(Protocol):
+    """Maps `run` over cells, in any order and place. A cell that fails is an outcome like another."""
+
+    def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]: ...
+
+
+class Serial:
+    """One cell after another, in this process."""
+
+    def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
+        for cell in cells:
+            yield _outcome(run, cell, _bound(on_round, cell))
+
+
+class Processes:
+    """Cells in `workers` processes of this machine, each used for many cells. One that dies takes one cell with it.
+
+    Processes are spawned, not forked: a fork of a process whose threads compute can hang.
+    """
+
+    def __init__(self, workers: int) -> None:
+        if workers < 1:
+            raise InputError(f"workers must be ≥ 1, not {workers}")
+        self.workers = workers
+
+    def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
+        waiting = list(reversed(cells))
+        busy: dict[Connection, tuple[Any, Cell]] = {}
+        idle = [_spawn(run) for _ in range(min(self.workers, len(cells)))]
+        try:
+            while waiting or busy:
+                while waiting and idle:
+                    process, pipe = idle.pop()
+                    busy[pipe] = (process, waiting.pop())
+                    pipe.send(busy[pipe][1])
+                for pipe in [pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection)]:
+                    process, cell = busy[pipe]
+                    try:
+                        message = pipe.recv()
+                    except (EOFError, ConnectionResetError):
+                        del busy[pipe]
+                        process.join()
+                        yield Outcome(cell, f"its process died (exit code {process.exitcode}); out of memory?")
+                        idle += [_spawn(run)] if waiting else []
+                        continue
+                    if isinstance(message, Outcome):
+                        del busy[pipe]
+                        idle.append((process, pipe))
+                        yield message
+                    else:
+                        on_round(cell, *message)
+        finally:  # also when the caller stops listening or is interrupted: the journals hold all there is
+            for process, pipe in [*idle, *((process, pipe) for pipe, (process, _) in busy.items())]:
+                process.kill()
+                process.join()
+                pipe.close()
+
+
+def _spawn(run: Run) -> tuple[Any, Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(run, theirs), daemon=True)
+    process.start()
+    theirs.close()  # so that the death of the worker ends our end
+    return process, ours
+
+
+def _work(run: Run, pipe: Connection) -> None:
+    """The life of a worker: a cell comes in, its rounds and its outcome go out."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    while True:
+        try:
+            cell = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        pipe.send(_outcome(run, cell, lambda *numbers: pipe.send(numbers)))
+
+
+def _die_with_parent() -> None:
+    """A worker whose parent was killed would go on, and hold its journal against the run that continues."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _bound(on_round: OnRound, cell: Cell) -> Notify:
+    return lambda labels, total, accuracy: on_round(cell, labels, total, accuracy)
+
+
+def _outcome(run: Run, cell: Cell, notify: Notify) -> Outcome:
+    try:
+        run(cell, notify)
+    except Exception as error:
+        return failure(cell, error)
+    return Outcome(cell)
+
+
+def failure(cell: Cell, error: Exception) -> Outcome:
+    """The outcome of a cell that raised; an error that badge raises on purpose speaks for itself."""
+    text = str(error) if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
+    return Outcome(cell, text, "".join(traceback.format_exception(error)))

@@ -1,0 +1,105 @@
+"""grid.toml → cells. Keys at the top are the defaults of every `[[block]]`; the grid is the union of the blocks.
+
+    initial = 100
+    seeds = 5                       # 0 … 4; or a list
+    strategy = ["badge", "rand"]
+    [[block]]
+    pairs = ["letter/mlp", "svhn/resnet18"]      # or data = [...] and model = [...], every one with every other
+    batch_size = [100, 1000]
+
+Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one value per block.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from badge.errors import InputError
+from badge.experiment.cell import Cell
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["cells_of", "read_grid"]
+
+#: keys of a block whose values are lists, or one value
+AXES = ("pairs", "data", "model", "batch_size", "strategy", "seeds")
+#: keys that are handed to every cell of a block as they are
+PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, "seed"))
+
+
+def read_grid(path: Path) -> list[Cell]:
+    """The cells of a grid file."""
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no grid file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+    try:
+        return cells_of(settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
+    """The cells of a grid, without repeats: data and model by turns of seed, batch size and strategy.
+
+    >>> grid = {"seeds": 2, "batch_size": 100, "data": "digits", "model": "mlp", "strategy": ["badge", "rand"]}
+    >>> [(cell.seed, cell.strategy) for cell in cells_of(grid)]
+    [(0, 'badge'), (0, 'rand'), (1, 'badge'), (1, 'rand')]
+    """
+    blocks = settings.get("block", [{}])
+    defaults = {key: value for key, value in settings.items() if key != "block"}
+    if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
+        raise InputError("blocks are written [[block]], with two brackets")
+    cells = list(dict.fromkeys(cell for block in blocks for cell in _block({**defaults, **block})))
+    names: dict[str, Cell] = {}
+    for cell in cells:
+        if names.setdefault(cell.name, cell) != cell:
+            raise InputError(f"{cell.name} is there twice with different settings: {names[cell.name]} and {cell}")
+    return cells
+
+
+def _block(block: Mapping[str, Any]) -> list[Cell]:
+    unknown = sorted(set(block) - {*AXES, *PLAIN})
+    if unknown:
+        raise InputError(f"unknown key {unknown[0]!r}; known: {', '.join([*AXES, *PLAIN])}")
+    plain = {key: block[key] for key in PLAIN if key in block}
+    axes = (_pairs(block), _list(block, "batch_size"), _seeds(block), _list(block, "strategy"))
+    return [
+        Cell(data=data, model=model, strategy=strategy, batch_size=size, seed=seed, **plain)
+        for (data, model), size, seed, strategy in product(*axes)
+    ]
+
+
+def _pairs(block: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if "pairs" not in block:
+        return list(product(_list(block, "data"), _list(block, "model")))
+    if "data" in block or "model" in block:
+        raise InputError("give pairs, or data and model, not both")
+    pairs = [tuple(str(pair).rsplit("/", 1)) for pair in _list(block, "pairs")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InputError(f"a pair is written data/model, not {block['pairs']!r}")
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _seeds(block: Mapping[str, Any]) -> list[Any]:
+    seeds = block.get("seeds", 1)
+    return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+
+
+def _list(block: Mapping[str, Any], key: str) -> list[Any]:
+    if key not in block:
+        raise InputError(f"the key {key!r} is missing")
+    values = block[key] if isinstance(block[key], list) else [block[key]]
+    if not values:
+        raise InputError(f"{key} is an empty list")
+    return values

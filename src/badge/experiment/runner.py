@@ -1,0 +1,64 @@
+"""Many cells: skip the finished ones, fetch the data once, run the rest, collect what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from badge import networks, strategies
+from badge.experiment.cell import Cell, Notify, finished, load, run_cell
+from badge.experiment.display import Display
+from badge.experiment.executor import Executor, Outcome, failure
+
+__all__ = ["run_cells"]
+
+
+class _In:
+    """Runs a cell in a folder; a class, so that it can be pickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, cell: Cell, notify: Notify) -> None:
+        run_cell(cell, self.folder, notify)
+
+
+def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: Display) -> list[Outcome]:
+    """Run all cells that are not finished; the outcomes of those that failed.
+
+    Data sets are loaded here first: a download happens once, and one that cannot be had fails its cells at once.
+    """
+    for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
+        strategies.get(cell.strategy)
+        networks.resolve(cell.model, cell.width)
+    failed: list[Outcome] = []
+    waiting: list[Cell] = []
+    with display:
+        fetched: dict[str, Exception | None] = {}
+        for cell in cells:
+            try:
+                if finished(cell, folder):
+                    display.ended(Outcome(cell), skipped=True)
+                    continue
+                _fetch(cell, fetched)
+                waiting.append(cell)
+            except Exception as error:
+                failed.append(failure(cell, error))
+                display.ended(failed[-1])
+        for outcome in executor.map(_In(folder), waiting, display.round):
+            failed += [outcome] if outcome.error is not None else []
+            display.ended(outcome)
+    return failed
+
+
+def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> None:
+    """Load the data of a cell, unless that was tried before; raise what was raised."""
+    if cell.data not in fetched:
+        try:
+            load(cell.data, cell.seed, cell.raw)
+            fetched[cell.data] = None
+        except Exception as error:
+            fetched[cell.data] = error
+    known = fetched[cell.data]
+    if known is not None:
+        raise known
