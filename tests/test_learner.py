@@ -15,6 +15,7 @@ import torch
 import badge
 from badge import journal
 from badge.errors import InputError, JournalError
+from badge.ledger import changes, merged
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 3))
@@ -246,6 +247,28 @@ def test_opening_trains_nothing_until_it_is_needed(tmp_path: Path) -> None:
     learner.ask(5)
     learner.ask(5)
     assert trainer.fits == 1
+
+
+def test_memory_is_written_in_parts_that_do_not_grow(tmp_path: Path) -> None:
+    run(make(tmp_path / "j.jsonl", strategy="albl"), 8)
+    asks = [e for e in journal.read(tmp_path / "j.jsonl") if e["event"] == "ask"]
+    assert all(len(event["memory"].get("add", {}).get("importance", {})) == 5 for event in asks[2:])
+
+
+MEMORIES: list[tuple[dict[str, Any] | None, dict[str, Any]]] = [
+    (None, {"a": 1}),
+    ({"a": 1, "t": {"x": 1}}, {"a": 1, "t": {"x": 1}}),
+    ({"a": 1, "t": {"x": 1}}, {"a": 2, "t": {"x": 3, "y": 4}}),
+    ({"a": 1, "t": {"x": 1}}, {"a": [], "t": {"y": 4}}),
+    ({"a": 1}, {"t": {}}),
+    ({"t": {}}, {"t": None}),
+    ({"t": None}, {"t": {"x": {"y": 1}}}),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), MEMORIES)
+def test_changes_of_a_memory_give_the_memory(old: dict[str, Any] | None, new: dict[str, Any]) -> None:
+    assert merged(old, changes(old, new)) == new
 
 
 def test_a_failed_ask_leaves_no_trace(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from badge.errors import InputError, JournalError
 from badge.explanation import Explanation, explain
 from badge.fitting import Trains, align, fit_model, is_estimator
 from badge.journal import Event, Journal
-from badge.ledger import Classes, Ledger, check_header
+from badge.ledger import Classes, Ledger, changes, check_header
 from badge.pools import fingerprint, length, take
 from badge.prediction import predict
 from badge.rng import derive, fresh_seed, generator
@@ -69,8 +70,9 @@ class ActiveLearner:
             raise InputError(f"{type(trainer).__name__} gives no probabilities (predict_proba): use one that does")
         generator(seed)  # refuses what is not a seed
         self.pool, self.trainer, self.predict = pool, trainer, predict
-        self.strategy = strategies.get(strategy)
-        self._blank = self.strategy.state() if hasattr(self.strategy, "state") else None
+        self.strategy: Any = strategies.get(strategy)
+        self._memory: Any = self.strategy if hasattr(self.strategy, "state") else None
+        self._blank: Any = self._memory.state() if self._memory is not None else None
         self._ledger = Ledger(length(pool), Classes(classes))
         self._owns_journal = not isinstance(journal, Journal)  # else it may hold events of an experiment too
         self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal
@@ -136,11 +138,12 @@ class ActiveLearner:
         event: Event = {"event": "ask", "round": round}
         if len(set(self._ledger.labels.values())) < 2:
             ids = rng.choice(candidates, size=int(k), replace=False)
-            event |= {"ids": ids.tolist(), "state": self._ledger.memory}
+            event["ids"] = ids.tolist()
         else:
             ids = self._choose(candidates, int(k), rng)
-            event |= {"ids": ids.tolist(), "state": self.strategy.state() if self._blank is not None else None}
-            event["select_seconds"] = self.seconds["select"]
+            event |= {"ids": ids.tolist(), "select_seconds": self.seconds["select"]}
+            if self._memory is not None:
+                event["memory"] = changes(self._ledger.memory, self._memory.state())
         self._write(event)
         return ids
 
@@ -228,8 +231,8 @@ class ActiveLearner:
         labeled_ids, codes = self._ledger.labeled()
         started = time.perf_counter()
         labeled = outputs[labeled_ids] if _needs_labeled(self.strategy) or hasattr(self.strategy, "observe") else None
-        if self._blank is not None:  # a call that failed half-way must leave no trace
-            self.strategy.restore(self._ledger.memory or self._blank)
+        if self._memory is not None:  # a call that failed half-way must leave no trace
+            self._memory.restore(self._ledger.memory or self._blank)
         if labeled is not None and hasattr(self.strategy, "observe") and self.round == len(self._ledger.batches):
             self.strategy.observe(labeled_ids, _predicted_classes(labeled) == codes)
         rows = outputs if len(candidates) == len(outputs) else outputs[candidates]
@@ -273,7 +276,8 @@ def describe(strategy: Any) -> Any:
     if hasattr(strategy, "__qualname__"):
         return f"{strategy.__module__}.{strategy.__qualname__}"
     kind = type(strategy)
-    parameters = {key: repr(value) for key, value in sorted(vars(strategy).items()) if not key.startswith("_")}
+    names = [name for name in inspect.signature(kind).parameters if hasattr(strategy, name)]
+    parameters = {name: repr(getattr(strategy, name)) for name in names}
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
 
 

@@ -3,7 +3,7 @@
 Live calls and the replay of a journal go through the same `apply`, so they cannot disagree. Events:
 
     {"event": "learner", "format": 1, "pool": {...}, "classes": ..., "strategy": ..., "seed": 0, "initial": {...}}
-    {"event": "ask", "round": 0, "ids": [5, 2], "state": {...}}      (state: of a strategy with memory, after the batch)
+    {"event": "ask", "round": 0, "ids": [5, 2], "memory": {...}}        what changed in the memory of a strategy
     {"event": "tell", "ids": [5], "labels": ["cat"]}
     {"event": "relabel", "id": 5, "label": "dog"}
 """
@@ -19,7 +19,7 @@ import numpy as np
 from badge.errors import InputError, JournalError
 from badge.journal import Event
 
-__all__ = ["Classes", "Ledger", "check_header", "plain_ids"]
+__all__ = ["Classes", "Ledger", "changes", "check_header", "merged", "plain_ids"]
 
 Label = int | str
 
@@ -153,7 +153,7 @@ class Ledger:
             raise InputError(f"ask {event['round']} is out of order or repeats ids {_short(again)}")
         self.pending.update(dict.fromkeys(ids))
         self.batches.append(np.array(ids, dtype=np.int64))
-        self.memory = event.get("state")
+        self.memory = merged(self.memory, event["memory"]) if event.get("memory") else self.memory
 
     def _encode(self, ids: Sequence[int], labels: Sequence[Any]) -> list[int]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]
@@ -171,6 +171,38 @@ class Ledger:
         free[list(self.labels)] = False
         free[list(self.pending)] = False
         return np.flatnonzero(free)
+
+
+def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a strategy's memory to write down, so that `merged(old, changes(old, new)) == new`.
+
+    A memory grows with the labels (albl keeps a number for each): written whole with every batch, the journal would grow
+    with their square. So of a table in it only the new and the changed entries are written, under "add".
+
+    >>> changes({"w": 1, "by_id": {"3": 0.5}}, {"w": 1, "by_id": {"3": 0.5, "7": 0.25}})
+    {'add': {'by_id': {'7': 0.25}}}
+    """
+    if old is None or old.keys() != new.keys():
+        return {"all": dict(new)}
+    parts: dict[str, Any] = {}
+    for key, value in new.items():
+        before = old[key]
+        if isinstance(value, dict) and isinstance(before, dict) and before.keys() <= value.keys():
+            added = {k: v for k, v in value.items() if k not in before or before[k] != v}
+            parts.setdefault("add", {}).update({key: added} if added else {})
+        elif value != before:
+            parts.setdefault("set", {})[key] = value
+    return {kind: part for kind, part in parts.items() if part}
+
+
+def merged(old: Mapping[str, Any] | None, change: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory after a change.
+
+    >>> merged({"w": 1, "by_id": {"3": 0.5}}, {"set": {"w": 2}, "add": {"by_id": {"7": 0.25}}})
+    {'w': 2, 'by_id': {'3': 0.5, '7': 0.25}}
+    """
+    new = {**change.get("all", old or {}), **change.get("set", {})}
+    return new | {key: {**new[key], **added} for key, added in change.get("add", {}).items()}
 
 
 def check_header(recorded: Event, wanted: Event, path: object) -> None:

@@ -28,10 +28,13 @@ import badge
 from badge import data, networks
 from badge.data import Dataset
 from badge.errors import InputError, JournalError
+from badge.explanation import log_det
+from badge.features import gradient_embedding
 from badge.journal import Event, Journal
 from badge.learner import ActiveLearner
 from badge.prediction import predict
 from badge.trainer import Trainer
+from badge.types import Outputs
 
 __all__ = ["Cell", "finished", "journal_path", "run_cell"]
 
@@ -186,15 +189,22 @@ def _round(learner: ActiveLearner, trainer: Trainer, cell: Cell, dataset: Datase
     if count >= total:
         return event | {"predict_seconds": predict_seconds} | dict.fromkeys(CHOICE) | _since(started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
-    why = learner.explain(ids)
+    mean_norm, diversity = _mean_norm_and_log_det(learner.outputs[ids])
     return event | {
         "predict_seconds": predict_seconds + learner.seconds["predict"],
         "select_seconds": learner.seconds["select"],
-        "mean_norm": why.mean_norm,
-        "log_det": why.log_det if math.isfinite(why.log_det) else None,
+        "mean_norm": mean_norm,
+        "log_det": diversity if math.isfinite(diversity) else None,
         "picked": ids.tolist(),
         **_since(started),
     }
+
+
+def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
+    """Two numbers of `badge.explain`, without those of it that go over the whole pool."""
+    features = gradient_embedding(batch)
+    rows = features.rows(torch.arange(len(batch), device=batch.device))
+    return float(rows.double().sq_norms().sqrt().mean()), log_det(rows, features.rank_bound)
 
 
 #: what a round records of the batch that it chose, and the last round does not have
