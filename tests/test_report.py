@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import doctest
+import importlib.util
 import os
 import re
 import subprocess
@@ -18,7 +20,7 @@ from typer.testing import CliRunner
 import badge
 from badge import stats
 from badge.cli import app
-from badge.errors import BadgeError, InputError
+from badge.errors import BadgeError, InputError, MissingExtraError
 from badge.names import PAPER_STRATEGIES, STRATEGIES
 from badge.report import build, evaluate, learning_curves
 from badge.report.drawings import Line, accuracy_lines, thinned, zoom_window
@@ -238,6 +240,32 @@ def test_a_setting_without_budgets_does_not_count(tmp_path: Path) -> None:
     assert "All settings (1)" in page and "none: n₀ = 10,100 is fewer than two batches above M = 100" in page
 
 
+def test_odd_names(tmp_path: Path) -> None:
+    """Long, alike as file names, with characters that HTML, XML and matplotlib would take for their own."""
+    grids = []
+    for data in ("my <b>data</b> $x$ & more.than.that:load_everything", "a b", "a-b"):
+        grid = fake_grid(pairs=[("letter", "mlp")], strategies=["badge", "rand"], batch_sizes=[100], rounds=12, seeds=2)
+        grid["data"] = [data] * len(grid["data"])
+        grid["strategy"] = ["my_own <strategy> & $more$" if n == "badge" else n for n in grid["strategy"]]
+        grids.append(grid)
+    columns = {name: [value for grid in grids for value in grid[name]] for name in stats.REQUIRED}
+    report = build(Results.of(columns), tmp_path, workers=1)
+    page = report.page.read_text(encoding="utf-8")
+    assert "<b>" not in page and "my &lt;b&gt;data&lt;/b&gt; $x$ &amp; more" in page
+    names = {path.stem for path in (tmp_path / "figures").glob("*.svg")}
+    assert len(names) == report.figures and {"curves-a-b-mlp-100", "curves-a-b-mlp-100-2"} <= names
+    for name in names:
+        ElementTree.parse(tmp_path / "figures" / f"{name}.svg")
+
+
+def test_a_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else find(name))
+    with pytest.raises(MissingExtraError, match=r"the report needs jinja2: pip install 'badge-learn\[study\]'"):
+        build(stats.example(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_out_must_be_a_folder(results: Results, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file"):
@@ -304,6 +332,15 @@ def test_accuracies_are_in_per_cent(results: Results) -> None:
     line = accuracy_lines(results, results.settings[0], ["rand"]).lines[0]
     mean = stats.mean_curve(stats.learning_curve(results, results.settings[0], "rand"))
     np.testing.assert_allclose(line.y, 100 * mean.mean)
+
+
+@pytest.mark.parametrize("name", ["report.md", "statistics.md"])
+def test_the_documentation_is_true(name: str) -> None:
+    text = (SRC.parent / "docs" / name).read_text(encoding="utf-8")
+    examples = re.findall(r"```pycon\n(.*?)```", text, flags=re.DOTALL)
+    test = doctest.DocTestParser().get_doctest("\n".join(examples), {}, name, name, 0)
+    assert len(test.examples) > 5
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 # --- speed and life without torch ------------------------------------------------------------------------------------

@@ -463,6 +463,15 @@ def journal(path: Path, *events: object) -> None:
     path.write_text("\n".join(e if isinstance(e, str) else json.dumps(e) for e in events), encoding="utf-8")
 
 
+def test_journals_with_different_options_are_noted(tmp_path: Path) -> None:
+    for seed, width in enumerate((128, 256)):
+        cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 10, "seed": seed, "width": width}
+        first = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
+        journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": cell}, first, {"event": "end"})
+    note = stats.load(tmp_path).notes
+    assert note == (stats.Note("runs with different options", "a · m · B = 10: width is 128 and 256"),)
+
+
 def test_journals_that_were_interrupted(tmp_path: Path) -> None:
     cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 10, "seed": 0}
     start = {"event": "start", "format": 1, "cell": cell}
@@ -481,7 +490,7 @@ def test_journals_that_were_interrupted(tmp_path: Path) -> None:
         ("files left out", "c.jsonl: no finished round yet"),
     }
     journal(tmp_path / "a.jsonl", start, '{"event": "rou', first)
-    with pytest.raises(JournalError, match="line 2 of 3 is not JSON"):
+    with pytest.raises(JournalError, match="line 2: not a JSON object"):
         stats.load(tmp_path)
     journal(tmp_path / "a.jsonl", start, {"event": "round", "round": 0, "labels": 10})
     with pytest.raises(JournalError, match="lacks the field 'test_accuracy'"):

@@ -23,7 +23,7 @@ def report(
     source: _Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
     strategies: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(help="Which strategies to compare, with commas between them. Default: the paper's seven."),
     ] = None,
 ) -> None:
@@ -36,8 +36,8 @@ def report(
     from badge.report import build
     from badge.stats import load
 
-    wanted = None if strategies is None else [name.strip() for name in strategies.split(",") if name.strip()]
-    written = build(load(source, progress=True), out, wanted, source=source.name or str(source), progress=True)
+    wanted = [name.strip() for names in strategies or [] for name in names.split(",") if name.strip()]
+    written = build(load(source, progress=True), out, wanted or None, source=source.name or str(source), progress=True)
     console = Console()
     statistics = written.statistics
     _print_matrix(console, statistics.penalty.overall)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from badge.errors import InputError, UnknownNameError
+from badge.errors import InputError, MissingExtraError, UnknownNameError
 from badge.names import PAPER_STRATEGIES
 from badge.progress import bar
 from badge.report import drawings as plan
@@ -139,6 +140,9 @@ def build(
     `workers`: processes that draw; None takes one per core, at most four. Above one, call from under
     `if __name__ == "__main__":`, as with every use of `multiprocessing`.
     """
+    for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError("the report", package, "study")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")
@@ -212,4 +216,17 @@ def _figures(results: Results, statistics: Statistics) -> dict[str, list[plan.Li
         "diversity": [drawing for drawing in diversity if drawing.lines],
         "samplers": [drawing for drawing in samplers if drawing.lines],
     }
-    return {name: list(section) for name, section in sections.items()}
+    return _with_names_of_their_own(sections)
+
+
+def _with_names_of_their_own(
+    sections: dict[str, Sequence[plan.Lines | plan.Heat | plan.Dots]],
+) -> dict[str, list[plan.Lines | plan.Heat | plan.Dots]]:
+    """File names differ even where data sets are called "a b" and "a-b"."""
+    counts: dict[str, int] = {}
+    unique: dict[str, list[plan.Lines | plan.Heat | plan.Dots]] = {name: [] for name in sections}
+    for section, drawings in sections.items():
+        for drawing in drawings:
+            seen = counts[drawing.name] = counts.get(drawing.name, 0) + 1
+            unique[section].append(drawing if seen == 1 else drawing._replace(name=f"{drawing.name}-{seen}"))
+    return unique

@@ -80,7 +80,8 @@ def _draw_lines(drawing: Lines) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     names = [line.strategy for line in drawing.lines]
-    columns = 4 if max(map(len, names), default=0) <= 8 else 3
+    longest = max(map(len, names), default=0)
+    columns = 4 if longest <= 8 else 3 if longest <= 14 else 2 if longest <= 25 else 1
     rows = math.ceil(len(names) / columns)
     figure, axes = _figure(2.4, top=0.34, bottom=0.56 + 0.21 * rows, left=0.7)
     for i, line in enumerate(drawing.lines):
@@ -99,7 +100,7 @@ def _draw_lines(drawing: Lines) -> Figure:
     if not drawing.steps:
         axes.xaxis.set_major_formatter(lambda value, _: _thousands(value))
     axes.locator_params(axis="x", nbins=6)
-    axes.set_title(drawing.title, loc="left", pad=7)
+    _set_title(axes, drawing.title)
     axes.set_xlabel(drawing.x_label)
     axes.set_ylabel(drawing.y_label)
     figure.legend(
@@ -152,6 +153,7 @@ def _thousands(value: float) -> str:
 def _draw_heat(drawing: Heat) -> Figure:
     """The matrix with a number in every cell, and below it, set apart, the column averages."""
     matrix = drawing.matrix
+    matrix = matrix._replace(strategies=tuple(_short(name, 15) for name in matrix.strategies))
     size = len(matrix.strategies)
     left = 0.2 + 0.082 * max(len(name) for name in (*matrix.strategies, "average"))
     upright = size > 7  # many names side by side
@@ -193,7 +195,8 @@ def _draw_cell(axes: Axes, x: float, y: float, value: float, bound: float, blank
 def _draw_dots(drawing: Dots) -> Figure:
     """Per strategy one row: a faint dot per setting, the median with its interval; a count of those not reached."""
     rows = len(drawing.strategies)
-    left = 0.2 + 0.082 * max((len(name) for name in drawing.strategies), default=1)
+    names = [_short(name, 15) for name in drawing.strategies]
+    left = 0.2 + 0.082 * max(map(len, names), default=1)
     figure, axes = _figure(0.36 * max(rows, 1) + 0.1, top=0.34, bottom=0.5, left=left, right=1.05)
     finite = [r for ratios in drawing.ratios for r in ratios if math.isfinite(r)]
     finite += [edge for entry in drawing.medians for edge in entry if math.isfinite(edge)]
@@ -216,10 +219,25 @@ def _draw_dots(drawing: Dots) -> Figure:
         )  # fmt: skip
     axes.set_xlim(low, high)
     axes.set_ylim(rows - 0.45, -0.55)
-    axes.set_yticks(range(rows), drawing.strategies)
+    axes.set_yticks(range(rows), names)
     ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50) if low <= t <= high]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.set_xticks([], minor=True)
-    axes.set_title(drawing.title, loc="left", pad=7)
+    _set_title(axes, drawing.title)
     axes.set_xlabel(drawing.x_label)
     return figure
+
+
+def _set_title(axes: Axes, title: str) -> None:
+    """A title that fits: smaller, then cut, where the name of the data set is long."""
+    axes.set_title(_short(title, 60), loc="left", pad=7, size=min(10.5, 10.5 * 42 / len(_short(title, 60))))
+
+
+def _short(text: str, length: int) -> str:
+    """At most `length` characters, cut in the middle.
+
+    >>> _short("package.module:function", 11)
+    'packa…ction'
+    """
+    half = (length - 1) // 2
+    return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"

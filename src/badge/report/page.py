@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import badge
-from badge.errors import MissingExtraError
 from badge.stats import LabelsSaved, Matrix, Note, Results, Saving, Setting
 
 if TYPE_CHECKING:
@@ -41,11 +40,9 @@ def write_page(
     source: str,
 ) -> None:
     """Fill the template that lies beside this module."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError("the report", "jinja2", "study") from error
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
     loader = PackageLoader("badge.report", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     pictures = {

@@ -37,6 +37,7 @@ RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "badge",
     "text.color": INK,
+    "text.parse_math": False,
     "xtick.color": INK,
     "xtick.labelsize": 9.5,
     "ytick.color": INK,

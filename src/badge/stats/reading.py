@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import islice
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.errors import DataError, InputError, JournalError
+from badge.journal import Event, read
 from badge.progress import bar
-from badge.stats.results import OPTIONAL, REQUIRED, Note, Results
+from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
 
 __all__ = ["load", "write_csv"]
 
@@ -25,6 +26,8 @@ FORMAT = 1
 PIECE = 10_000
 _ROUND = ("round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds")
 _TEXT = ("data", "model", "strategy")
+#: Fields of a cell that may differ between the runs of one setting.
+_NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")
 
 
 def load(source: str | Path, progress: bool = False) -> Results:
@@ -155,10 +158,13 @@ def _empty_batches_apart(log_det: NDArray[np.float64], mean_norm: NDArray[np.flo
 def _load_journals(files: list[Path], progress: bool) -> Results:
     columns: dict[str, list[Any]] = {name: [] for name in (*REQUIRED, *OPTIONAL)}
     notes: list[Note] = []
+    cells: list[Mapping[str, Any]] = []
     with bar("reading journals", total=len(files), enabled=progress) as advance:
         for path in files:
-            _add_journal(path, columns, notes)
+            cell = _add_journal(path, columns, notes)
+            cells += [cell] if cell else []
             advance(1)
+    notes += _mixed_options(cells)
     if not columns["data"]:
         raise DataError(
             f"no finished round in {len(files)} journal{'s' * (len(files) > 1)} ({files[0]} …): nothing to report yet"
@@ -169,8 +175,8 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
     return Results.of(table, notes)
 
 
-def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> None:
-    """Append the rounds of one journal to `columns`, and what is odd about it to `notes`."""
+def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Mapping[str, Any] | None:
+    """Append the rounds of one journal to `columns`, and what is odd about it to `notes`; its cell, if it counts."""
     start: Mapping[str, Any] | None = None
     rounds: dict[int, Mapping[str, Any]] = {}  # a resumed run may write a round again: the last one counts
     ended = False
@@ -188,41 +194,52 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
             ended = True
     if start is None:
         notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
-        return
-    cell, data = start["cell"], start.get("data") or {}
+        return None
+    cell: Mapping[str, Any] = start["cell"]
+    data = start.get("data") or {}
     if not rounds:
         notes.append(Note("files left out", f"{path.name}: no finished round yet"))
-        return
+        return None
     if not ended:
         last = rounds[max(rounds)]["labels"]
         notes.append(Note("unfinished runs", f"{path.name}: stopped or still running, at {last:,} labels"))
     try:
         for number in sorted(rounds):
-            event = rounds[number]
+            found = rounds[number]
             for name in ("data", "model", "strategy", "batch_size", "seed"):
                 columns[name].append(cell[name])
             for name in ("labels", "test_accuracy"):
-                columns[name].append(event[name])
+                columns[name].append(found[name])
             for name in (*_ROUND, "mean_norm", "log_det"):
-                columns[name].append(event.get(name))
+                columns[name].append(found.get(name))
             columns["rows"].append(data.get("rows"))
             columns["total_rows"].append(data.get("total"))
     except KeyError as error:
         raise JournalError(f"{path} is damaged: it lacks the field {error}") from None
+    return cell
 
 
-def _events(path: Path, notes: list[Note]) -> Iterator[Mapping[str, Any]]:
-    """The events of a journal; a torn last line (the writer was stopped in it) is left out with a note."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            if number < len(lines):
-                raise JournalError(f"{path} is damaged: line {number} of {len(lines)} is not JSON") from None
-            notes.append(Note("files left out", f"{path.name}: the torn last line was ignored"))
-            return
-        if isinstance(event, dict):
-            yield event
+def _events(path: Path, notes: list[Note]) -> list[Event]:
+    """The events of a journal; the warning about a torn last line (the writer was stopped in it) becomes a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        events = read(path)
+    if caught:
+        notes.append(Note("files left out", f"{path.name}: the torn last line was ignored"))
+    return events
+
+
+def _mixed_options(cells: list[Mapping[str, Any]]) -> list[Note]:
+    """Settings whose runs were made with different options (width, learning rate …): their curves do not compare."""
+    seen: dict[Setting, dict[str, set[str]]] = {}
+    for cell in cells:
+        options = seen.setdefault(Setting(cell["data"], cell["model"], cell["batch_size"]), {})
+        for name, value in cell.items():
+            if name not in _NO_OPTIONS:
+                options.setdefault(name, set()).add(str(value))
+    return [
+        Note("runs with different options", f"{setting}: {name} is {' and '.join(sorted(values))}")
+        for setting, options in sorted(seen.items())
+        for name, values in options.items()
+        if len(values) > 1
+    ]
