@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import badge
 from badge import networks
 from badge.errors import InputError, UnknownNameError
 
@@ -101,3 +104,13 @@ def test_errors() -> None:
     for width in (0, True, 1.5):
         with pytest.raises(InputError, match="width must be"):
             networks.resolve("mlp", width=width)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "width", "dimensions"), [("mlp", None, 256), ("resnet18", 4, 32), ("vgg11", 4, 32)])
+def test_networks_train_and_predict_finds_their_embedding(name: str, width: int | None, dimensions: int) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(24, 1, 8, 8)).astype(np.float32), np.arange(24) % 3
+    trainer = badge.Trainer(partial(networks.resolve(name, width), x.shape[1:], 3), lr=1e-2)
+    out = badge.predict(trainer.fit(x, y, rng), x)
+    assert trainer.last is not None and trainer.last.stopped == "accuracy"
+    assert out.embeddings.shape == (24, dimensions) and out.probabilities.shape == (24, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,3 +315,14 @@ def test_errors_state_condition_and_values() -> None:
     ):
         with pytest.raises(InputError, match=next(iter(bad))):
             badge.Trainer(**{"build": partial(mlp, 6, 4), "lr": 1.0, **bad})  # type: ignore[arg-type]
+
+
+def test_the_benchmark_runs_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from badge.bench.train_cost import measure
+
+    x, y = blobs(80)
+    np.savez(tmp_path / "letter.npz", X=x, y=y)
+    monkeypatch.setenv("BADGE_DATA", str(tmp_path))
+    found = measure(repeats=1, labels=70)
+    assert found["epochs"] > 1
+    assert found["ratio"] == found["fit"] / min(found["bare, default Adam"], found["bare, fused Adam"]) > 0
