@@ -272,6 +272,10 @@ def test_out_must_be_a_folder(results: Results, tmp_path: Path) -> None:
         build(results, tmp_path / "file")
 
 
+def test_the_names_are_those_of_the_registry() -> None:
+    assert tuple(badge.strategies.NAMES) == STRATEGIES and tuple(badge.strategies.PAPER) == PAPER_STRATEGIES
+
+
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 

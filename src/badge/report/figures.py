@@ -124,14 +124,22 @@ def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
     extra: dict[str, Any] = {"drawstyle": "steps-post"} if steps else {}
     axes.plot(
         line.x, line.y, label=line.strategy, color=style.colour, linestyle=style.dash, linewidth=style.width,
-        marker=style.marker, markevery=_markers(line, phase), zorder=3 if line.strategy == "badge" else 2, **extra,
+        marker=style.marker, markevery=_markers(line, phase, steps), zorder=3 if line.strategy == "badge" else 2, **extra,
     )  # fmt: skip
     if line.error is not None and (line.error > 0).any():
         axes.fill_between(line.x, line.y - line.error, line.y + line.error, color=style.colour, alpha=0.18, linewidth=0)
 
 
-def _markers(line: Line, phase: float, count: int = 8) -> list[int]:
-    """About `count` markers per curve, apart from those of the other curves; and every point that stands alone."""
+def _markers(line: Line, phase: float, steps: bool, count: int = 8) -> list[int]:
+    """All points of a short curve; else about `count`, apart from other curves' markers, and points that stand alone.
+
+    A step curve's two ends lie at the edges of the plot and have none.
+    """
+    if steps:
+        inner = len(line.x) - 2
+        return list(range(1, inner + 1, max(1, math.ceil(inner / count))))
+    if len(line.x) <= 2 * count:
+        return list(range(len(line.x)))
     there = np.isfinite(line.y)
     alone = there & ~np.roll(there, 1) & ~np.roll(there, -1) if len(there) > 2 else there
     step = max(len(line.x) / count, 1.0)

@@ -191,7 +191,10 @@ class Results:
 
 
 def _whole(values: Sequence[Any] | NDArray[Any], name: str) -> NDArray[np.int64]:
-    numbers = np.asarray(values, dtype=np.float64)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be whole numbers: {error}") from None
     bad = ~(np.isfinite(numbers) & (numbers == np.round(numbers)))
     if bad.any():
         raise InputError(f"{name} must be whole numbers; row {int(bad.argmax()) + 1} has {numbers[bad.argmax()]}")
