@@ -1,0 +1,104 @@
+"""What `badge bench` does: sections in order, results saved after each, tables at the end."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from badge.bench import bars, grid, inputs, machine, report, stages
+from badge.bench.bars import Bar, Lab
+from badge.bench.inputs import Input
+from badge.errors import InputError, UnknownNameError
+
+__all__ = ["NAMES", "QUICK", "run"]
+
+#: Modules that measure what other parts of badge cost, each with `measure() -> {"ratio": …}`.
+COSTS = {"predict": "badge.bench.predict_cost", "train": "badge.bench.train_cost"}
+#: The bars that need neither hours nor 5 GB of disk, and the profile.
+QUICK = [*(name for name in bars.SECTIONS if name != "memmap"), "profile"]
+NAMES = [*bars.SECTIONS, "profile", *COSTS, "grid"]
+
+
+def run(
+    full: bool = False,
+    only: Sequence[str] = (),
+    threads: Sequence[int] = (1,),
+    repeats: int = 5,
+    out: Path = Path("bench"),
+    page: Path | None = None,
+) -> dict[str, Any]:
+    """Run sections, and write results.json, plot.png and the page; returns all results that `out` now has."""
+    from rich.console import Console
+
+    for name in only:
+        if name not in NAMES:
+            raise UnknownNameError("section of the benchmark", name, NAMES)
+    if min(threads) < 1 or repeats < 1:
+        raise InputError(f"threads {list(threads)} and repeats {repeats}: both must be at least 1")
+    if page is not None and not page.is_file():
+        raise InputError(f"there is no page {page}")
+    console = Console(stderr=True)
+    about = machine.describe()
+    results: dict[str, Any] = {}
+    for count in threads:
+        for name in only or (NAMES if full else QUICK):
+            console.rule(f"{name}, {count} thread{'s' * (count > 1)}", style="dim")
+            lab = Lab(
+                threads=count, repeats=repeats, tell=lambda line: console.print(line, style="dim", highlight=False)
+            )
+            found = _section(name, lab, about)
+            results = report.save(found, out / "results.json")
+            for bar in found["bars"]:
+                console.print(
+                    f"{bar['verdict']}: {bar['what']} {report.number(bar['measured'], bar['unit'])} "
+                    f"(must {bar['sense']} {report.number(bar['must'], bar['unit'])})",
+                    style={"missed": "red", "goal": "green"}.get(bar["verdict"]),
+                )
+    if report.plot(results, out / "plot.png"):
+        console.print(f"plot: {out / 'plot.png'}")
+    terminal = Console(file=sys.stdout)
+    for table in report.tables(results):
+        terminal.print(table)
+    console.print(f"results: {out / 'results.json'}")
+    if page is not None:
+        page.write_text(report.into_markdown(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        console.print(f"tables: {page}")
+    return results
+
+
+def _section(name: str, lab: Lab, about: dict[str, Any]) -> dict[str, Any]:
+    found: list[Bar] = []
+    if name in bars.SECTIONS:
+        found = bars.SECTIONS[name](lab)
+    elif name == "grid":
+        grid.run(lab)
+    results = report.record(lab, found, about)
+    if name == "profile":
+        results["stages"] = [_profile(of, k, lab, about) for of, k in _profiled()]
+    elif name in COSTS:
+        results["costs"] = _cost(name, lab)
+    return results
+
+
+def _profiled() -> list[tuple[Input, int]]:
+    of = inputs.trained(5_000)
+    return [(of, min(k, of.n // 4)) for k in (100, 1_000, 10_000)] + [(Input("isotropic", 50_000, 10, 512), 1_000)]
+
+
+def _profile(of: Input, k: int, lab: Lab, about: dict[str, Any]) -> dict[str, Any]:
+    what = f"{of}, k = {k:,}"
+    lab.tell(f"profile of {what}")
+    return report.stage_record(what, *stages.profile(of, k, threads=lab.threads), about)
+
+
+def _cost(name: str, lab: Lab) -> list[dict[str, Any]]:
+    module = COSTS[name]
+    if importlib.util.find_spec(module) is None:
+        return []
+    lab.tell(f"cost of {name}")
+    measure: Callable[..., dict[str, Any]] = importlib.import_module(module).measure
+    return [{"what": f"badge {name} over the bare loop, {lab.threads} threads", **measure(threads=lab.threads)}]

@@ -1,0 +1,250 @@
+"""The figures of a benchmark: a JSON file, tables on the terminal and in Markdown, a plot. Numbers come from here only.
+
+`save` merges: what is measured anew replaces what was measured before, so that sections can be run one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from badge.bench.bars import Bar, Lab
+from badge.bench.stages import Stage
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["into_markdown", "load", "markdown", "plot", "save", "tables"]
+
+FORMAT = 1
+#: Stages below this share of the time are put together.
+SMALL = 0.02
+
+
+def record(lab: Lab, bars: Iterable[Bar], machine: dict[str, Any]) -> dict[str, Any]:
+    """What was measured, as JSON; every record has the commit that it is of."""
+    stamp = {"commit": machine.get("commit"), "date": machine.get("date")}
+    return {
+        "format": FORMAT,
+        "machine": machine,
+        "bars": [{**asdict(b), "verdict": b.verdict, **stamp} for b in bars],
+        "timings": [{**asdict(t), "median": t.median if t.seconds else None, **stamp} for t in lab.timings],
+        "memories": [{**asdict(m), **stamp} for m in lab.memories],
+        "stages": [],
+        "costs": [],
+    }
+
+
+def stage_record(what: str, seconds: float, stages: Sequence[Stage], machine: dict[str, Any]) -> dict[str, Any]:
+    stamp = {"commit": machine.get("commit"), "date": machine.get("date")}
+    return {"what": what, "seconds": seconds, "stages": [asdict(s) for s in stages], **stamp}
+
+
+_KEYS = {
+    "bars": ("what", "threads"),
+    "timings": ("run", "threads"),
+    "memories": ("run", "threads"),
+    "stages": ("what",),
+    "costs": ("what",),
+}
+
+
+def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """`new`, and what `old` has that `new` measured not.
+
+    >>> old = {"bars": [{"what": "a", "threads": 1, "measured": 1}, {"what": "b", "threads": 1, "measured": 2}]}
+    >>> [b["measured"] for b in merge(old, {"bars": [{"what": "a", "threads": 1, "measured": 3}]})["bars"]]
+    [3, 2]
+    """
+    merged = {**old, **new}
+    for part, names in _KEYS.items():
+        found: dict[str, Any] = {}
+        for one in [*old.get(part, []), *new.get(part, [])]:
+            found[json.dumps([one[name] for name in names], sort_keys=True)] = one
+        merged[part] = list(found.values())
+    return merged
+
+
+def load(file: Path) -> dict[str, Any]:
+    """What was measured before; of another format, nothing."""
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return found if found.get("format") == FORMAT else {}
+
+
+def save(results: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Write `results`, merged with what the file had; returns the whole."""
+    merged = merge(load(file), results)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(merged, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    return merged
+
+
+def number(x: float | None, unit: str = "") -> str:
+    """Three digits and the unit.
+
+    >>> number(0.2471, "×"), number(12345.6, "MB"), number(None, "s")
+    ('0.247 ×', '12,346 MB', '–')
+    """
+    if x is None:
+        return "–"
+    text = f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
+    return f"{text} {unit}".strip()
+
+
+Rows = list[list[str]]
+
+
+def bar_rows(results: dict[str, Any]) -> Rows:
+    """what, threads, must, goal, measured, verdict, note."""
+    rows = []
+    for b in results.get("bars", []):
+        limits = [
+            f"{b['sense']} {number(b[name], b['unit'])}" if b[name] is not None else "–" for name in ("must", "goal")
+        ]
+        rows.append([b["what"], str(b["threads"]), *limits, number(b["measured"], b["unit"]), b["verdict"], b["note"]])
+    return rows
+
+
+def input_name(of: dict[str, Any]) -> str:
+    from badge.bench.inputs import Input
+
+    return str(Input(**of))
+
+
+def timing_rows(results: dict[str, Any]) -> Rows:
+    """input, k, threads, contender, median, repeats, ratio to ours."""
+    mine = {}
+    for t in results.get("timings", []):
+        if t["run"]["contender"] == "ours" and t["median"]:
+            mine[json.dumps([t["run"]["input"], t["run"]["k"], t["threads"]])] = t["median"]
+    rows = []
+    for t in results.get("timings", []):
+        run = t["run"]
+        ours = mine.get(json.dumps([run["input"], run["k"], t["threads"]]))
+        times = number(t["median"] / ours, "×") if t["median"] and ours and "k-DPP" not in run["contender"] else "–"
+        median = number(t["median"], "s") if t["median"] else f"not run: {t['missing']}"
+        repeats = str(len(t["seconds"])) if t["seconds"] else "–"
+        rows.append(
+            [input_name(run["input"]), f"{run['k']:,}", str(t["threads"]), run["contender"], median, repeats, times]
+        )
+    return sorted(rows, key=lambda r: (r[0], int(r[1].replace(",", "")), r[2]))
+
+
+def memory_rows(results: dict[str, Any]) -> Rows:
+    """input, k, contender, bytes of inputs, peak growth, ratio."""
+    rows = []
+    for m in results.get("memories", []):
+        run = m["run"]
+        name = input_name(run["input"]) + (", float16 on disk" if run["mapped"] else "")
+        if m["peak"] is None:
+            rows.append([name, f"{run['k']:,}", run["contender"], "–", f"not measured: {m['missing']}", "–"])
+            continue
+        sizes = [number(m[part] / 1e6, "MB") for part in ("input_bytes", "anonymous" if run["mapped"] else "peak")]
+        share = number(m["anonymous" if run["mapped"] else "peak"] / m["input_bytes"], "×")
+        rows.append([name, f"{run['k']:,}", run["contender"], *sizes, share])
+    return rows
+
+
+def stage_rows(results: dict[str, Any]) -> Rows:
+    """what, function, calls, share of the time."""
+    rows = []
+    for p in results.get("stages", []):
+        kept = [s for s in p["stages"] if s["share"] >= SMALL]
+        what = f"{p['what']} ({p['seconds']:.3g} s)"
+        rows += [[what, s["name"], f"{s['calls']:,}", f"{100 * s['share']:.0f} %"] for s in kept]
+        rest = 1 - sum(s["share"] for s in kept)
+        rows.append([what, "all others", "", f"{100 * rest:.0f} %"])
+    return rows
+
+
+def cost_rows(results: dict[str, Any]) -> Rows:
+    return [[c["what"], number(c["ratio"], "×")] for c in results.get("costs", [])]
+
+
+_TABLES = {
+    "bars": ("The bars", ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"], bar_rows),
+    "timings": ("Times", ["input", "k", "threads", "contender", "median", "repeats", "of ours"], timing_rows),
+    "memory": ("Memory above the inputs", ["input", "k", "contender", "inputs", "peak", "of inputs"], memory_rows),
+    "stages": ("Where the time goes", ["selection", "function", "calls", "share"], stage_rows),
+    "costs": ("Costs beside the selection", ["what", "ratio"], cost_rows),
+}
+
+
+def tables(results: dict[str, Any]) -> list[Table]:
+    """The tables for the terminal; empty ones are left out."""
+    from rich.table import Table
+
+    found = []
+    for title, columns, rows_of in _TABLES.values():
+        rows = rows_of(results)
+        if not rows:
+            continue
+        table = Table(*columns, title=title)
+        for row in rows:
+            style = {"missed": "red", "goal": "green"}.get(row[5] if len(row) > 5 else "")
+            table.add_row(*row, style=style)
+        found.append(table)
+    return found
+
+
+def markdown(results: dict[str, Any], name: str) -> str:
+    """One table in Markdown; `machine` is the machine's description."""
+    if name == "machine":
+        machine = results["machine"]
+        shown = {**machine, "memory_bytes": number((machine["memory_bytes"] or 0) / 2**30, "GiB")}
+        shown["peers"] = ", ".join(f"{n} {v or 'not installed'}" for n, v in machine["peers"].items())
+        return "\n".join(f"- {key.removesuffix('_bytes')}: {value}" for key, value in shown.items())
+    _, columns, rows_of = _TABLES[name]
+    rows = rows_of(results) or [["not measured yet", *[""] * (len(columns) - 1)]]
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def into_markdown(text: str, results: dict[str, Any]) -> str:
+    """`text` with what stands between `<!-- bench: NAME -->` and `<!-- bench end -->` written anew; prose stays.
+
+    >>> into_markdown("a <!-- bench: costs -->old<!-- bench end --> b", {"costs": [{"what": "predict", "ratio": 1.01}]})
+    'a <!-- bench: costs -->\\n\\n| what | ratio |\\n| --- | --- |\\n| predict | 1.01 × |\\n\\n<!-- bench end --> b'
+    """
+
+    def anew(found: re.Match[str]) -> str:
+        return f"<!-- bench: {found[1]} -->\n\n{markdown(results, found[1])}\n\n<!-- bench end -->"
+
+    return re.sub(r"<!-- bench: (\w+) -->.*?<!-- bench end -->", anew, text, flags=re.DOTALL)
+
+
+def plot(results: dict[str, Any], file: Path) -> bool:
+    """Log-log: cost against N at k = 1,000 and against k at N = 50,000, for (10, 512); False where nothing is measured."""
+    chosen = [t for t in results.get("timings", []) if t["median"] and _in_plot(t)]
+    if not chosen:
+        return False
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    axes = figure.subplots(2, 2, sharey=True)
+    for row, kind in zip(axes, ("skewed", "isotropic"), strict=True):
+        for ax, (axis, fixed, value) in zip(row, (("n", "k", 1_000), ("k", "n", 50_000)), strict=True):
+            lines: dict[str, list[tuple[int, float]]] = {}
+            for t in chosen:
+                at = {"n": t["run"]["input"]["n"], "k": t["run"]["k"]}
+                if t["run"]["input"]["kind"] == kind and at[fixed] == value:
+                    lines.setdefault(t["run"]["contender"], []).append((at[axis], t["median"]))
+            for name, points in sorted(lines.items()):
+                ax.loglog(*zip(*sorted(points), strict=True), marker="o", label=name, lw=2.5 if name == "ours" else 1.2)
+            ax.set(title=f"{kind}, {fixed.upper() if fixed == 'n' else 'k'} = {value:,}", ylabel="seconds")
+            ax.set_xlabel("N" if axis == "n" else "k")
+            ax.grid(True, which="both", alpha=0.2)
+            if lines:
+                ax.legend(fontsize=8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+    return True
+
+
+def _in_plot(t: dict[str, Any]) -> bool:
+    of = t["run"]["input"]
+    return bool((of["c"], of["d"]) == (10, 512) and of["kind"] in ("skewed", "isotropic") and t["threads"] == 1)
