@@ -78,7 +78,7 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
 
     >>> from badge.stats import example, penalty_matrix, saved_labels
     >>> headline(penalty_matrix(example()).overall, saved_labels(example()))[0]
-    'In 1 setting, badge is beaten least: on average, another strategy wins against it in 0 of it.'
+    'In this one setting, badge is beaten least.'
     """
     if not matrix.settings:
         return ["No setting has label budgets, so no strategies were compared: see the notes."]
@@ -87,11 +87,13 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
     averages = matrix.averages
     least = averages.min()
     names = [name for name, value in zip(matrix.strategies, averages.tolist(), strict=True) if value <= least + 1e-9]
-    where = f"{matrix.settings} setting" + "s" * (matrix.settings > 1)
     who = f"{_join(names)} {'is' if len(names) == 1 else 'are'} beaten least"
-    pronoun = "it" if len(names) == 1 else "each"
-    by = "them" if matrix.settings > 1 else "it"
-    lines = [f"In {where}, {who}: on average, another strategy wins against {pronoun} in {least:.2g} of {by}."]
+    if matrix.settings == 1:
+        lines = [f"In this one setting, {who}."]
+    else:
+        pronoun = "it" if len(names) == 1 else "each of them"
+        rate = f"another strategy wins against {pronoun} in {least:.2g} settings"
+        lines = [f"In {matrix.settings} settings, {who}: on average, {rate}."]
     entry = next((m for m in saved.medians if m.strategy == names[0]), None)
     if entry is not None and math.isfinite(entry.ratio):
         share = f"{entry.ratio:.0%}".replace("%", " %")
