@@ -260,7 +260,7 @@ def test_a_batch_that_cannot_be_chosen_is_a_failed_cell(tmp_path: Path) -> None:
 
 
 def test_names_are_checked_before_anything_runs(tmp_path: Path) -> None:
-    for wrong in ({"strategy": "bagde"}, {"model": "mpl"}):
+    for wrong in ({"strategy": "bagde"}, {"model": "mpl"}, {"data": "lettre"}):
         cells = [CELL, Cell(**{**CELL.__dict__, **wrong})]
         with pytest.raises(InputError, match="unknown"):
             run_cells(cells, tmp_path, Serial(), quiet(cells))
@@ -398,6 +398,23 @@ def test_stopping_by_hand_is_no_disaster(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Serial, "map", stop)
     result = CliRunner().invoke(app, ["run", *OPTIONS, "--out", str(tmp_path), "--workers", "1"])
     assert result.exit_code == 130 and "the same command continues" in result.stderr
+
+
+def test_badge_demo_ends_in_a_picture_and_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from badge.experiment import demo
+
+    assert {(c.data, c.model) for c in demo.CELLS} == {("digits", "mlp")}
+    assert {c.strategy for c in demo.CELLS} == set(strategies.PAPER) and {c.seed for c in demo.CELLS} == {0, 1, 2}
+    few = [c for c in demo.CELLS if c.strategy in ("marg", "rand") and c.seed < 2]
+    monkeypatch.setattr(demo, "CELLS", [Cell(**{**c.__dict__, "labels": 150}) for c in few])
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--workers", "1"])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("labels needed to reach 0.") and lines[0].endswith("of rand at 150 labels")
+    assert [line.split()[0] for line in lines[1:4]] == ["strategy", "marg", "rand"]
+    assert lines[3].split()[1:3] == ["150", "100%"] and int(lines[2].split()[1]) < 150
+    assert lines[4] == f"learning curves: {tmp_path / 'learning-curves.png'}"
+    assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 # -- the display -------------------------------------------------------------------------------------------------------

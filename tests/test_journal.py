@@ -44,6 +44,18 @@ def test_each_append_is_synced_before_it_returns(tmp_path: Path, monkeypatch: py
     assert synced == [b'{"a":1}\n', b'{"a":1}\n{"b":2}\n{"c":3}\n']
 
 
+def test_without_sync_an_append_is_written_and_waits_for_one_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+    opened = Journal(tmp_path / "j.jsonl", sync=False)
+    monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
+    opened.append({"a": 1})
+    assert opened.path.read_bytes() == b'{"a":1}\n' and synced == []
+    opened.sync()
+    assert synced == [b'{"a":1}\n']
+
+
 def test_a_new_file_is_entered_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[Path] = []
     monkeypatch.setattr(journal, "_sync_folder", folders.append)

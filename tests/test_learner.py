@@ -472,6 +472,25 @@ def test_scikit_learn_estimators_serve_as_trainers() -> None:
     assert learner.outputs.probabilities.shape == (N, 3)
 
 
+def test_texts_and_tables_with_a_pipeline(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    texts = [f"{'good nice' if label else 'bad ugly'} word{i}" for i, label in enumerate(TRUTH > 0)]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    for pool, trainer in [(texts, model), (pandas.DataFrame(X, columns=list("abc")), LogisticRegression())]:
+        path = tmp_path / f"{type(pool).__name__}.jsonl"
+        options: dict[str, Any] = {"pool": pool, "trainer": trainer, "predict": badge.predict, "classes": ["no", "yes"]}
+        with make(path, **options) as learner:
+            for _ in range(3):
+                ids = learner.ask(8)
+                learner.tell(ids, np.where(TRUTH[ids] > 0, "yes", "no"))
+        with make(path, **options) as again:
+            assert len(again.labeled) == 24 and again.outputs.probabilities.shape == (N, 2)
+
+
 def test_a_class_without_labels_has_probability_zero() -> None:
     from sklearn.linear_model import LogisticRegression
 

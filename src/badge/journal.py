@@ -77,7 +77,8 @@ class Journal:
     """A journal that is open for appending; nobody else can open it for appending before `close`.
 
     The folder is made where it is missing. `events` holds what the file held when it was opened, and all that was
-    appended since.
+    appended since. With `sync=False` an append is handed to the system, which is enough for the death of the process,
+    and reaches the disk with the next `sync()`: for what can be computed again after a power loss.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
@@ -88,8 +89,8 @@ class Journal:
     [{'event': 'asked', 'ids': [3, 1]}]
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
+        self.path, self._sync = Path(path), sync
         self._fd = -1
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +110,7 @@ class Journal:
         self._newline_missing = self._end > 0 and data[self._end - 1 : self._end] != b"\n"
 
     def append(self, *events: Mapping[str, Any]) -> None:
-        """Write the events, one line each, and sync them to disk; if that fails nothing is kept of them."""
+        """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
         if self._fd < 0:
             raise JournalError(f"the journal {self.path} is closed")
         text = "".join(json.dumps(event, allow_nan=False, separators=(", ", ":")) + "\n" for event in events)
@@ -118,7 +119,8 @@ class Journal:
             os.ftruncate(self._fd, self._end)  # removes a torn line, if there is one
             os.lseek(self._fd, self._end, os.SEEK_SET)
             _write(self._fd, payload)
-            os.fsync(self._fd)
+            if self._sync:
+                os.fsync(self._fd)
         except OSError as error:
             os.ftruncate(self._fd, self._end)  # else half a line would sit in the middle after the next append
             raise JournalError(
@@ -127,6 +129,10 @@ class Journal:
         self._end += len(payload)
         self._newline_missing = False
         self.events += [json.loads(line) for line in text.splitlines()]
+
+    def sync(self) -> None:
+        """Wait until everything that was appended is on disk."""
+        os.fsync(self._fd)
 
     def of(self, kinds: str | Iterable[str]) -> list[Event]:
         """The events whose `event` field is (one of) `kinds`, in order."""

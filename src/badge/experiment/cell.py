@@ -27,7 +27,7 @@ import torch
 import badge
 from badge import data, networks
 from badge.data import Dataset
-from badge.errors import InputError, JournalError
+from badge.errors import InputError, JournalError, MissingExtraError
 from badge.explanation import log_det
 from badge.features import gradient_embedding
 from badge.journal import Event, Journal
@@ -126,7 +126,7 @@ def check_start(start: Any, cell: Cell, path: Path) -> None:
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
     """Run a cell to its end, from wherever its journal stops."""
     path = journal_path(cell, folder)
-    with threads(cell.threads), Journal(path) as journal:
+    with threads(cell.threads), Journal(path, sync=False) as journal:
         if journal.events:
             check_start(journal.events[0], cell, path)
         if journal.of("end"):
@@ -163,9 +163,11 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
             learner.tell(learner.pending, dataset.y_train[learner.pending])
         recorded.append(_round(learner, trainer, cell, dataset, total) | {"round": len(recorded)})
         journal.append(recorded[-1])
+        journal.sync()  # once a round: a round that a power loss takes is computed again
         notify(recorded[-1]["labels"], total, recorded[-1]["test_accuracy"])
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
     journal.append({"event": "end", "reason": reason})
+    journal.sync()
 
 
 def _round(learner: ActiveLearner, trainer: Trainer, cell: Cell, dataset: Dataset, total: int) -> Event:
@@ -224,8 +226,10 @@ def load(name: str, seed: int, raw: bool) -> Dataset:
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Compute on `count` threads, in torch and in the libraries below numpy: other numbers of threads, other bits."""
-    from threadpoolctl import threadpool_limits
-
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise MissingExtraError("running experiments", "threadpoolctl", "study") from None
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

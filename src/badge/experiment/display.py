@@ -66,10 +66,10 @@ class Display:
     def left(self) -> str:
         """The time left, from the share of the work done since the start; cells finished before are no work."""
         under_way = sum(labels / total for labels, total, _ in self.running.values())
-        done = self.done - self.skipped + under_way
-        if done <= 0:
+        done, work = self.done - self.skipped + under_way, self.total - self.skipped
+        if done <= 0 or done < min(1.0, 0.05 * work):  # the start of the processes would count for too much
             return "time left unknown"
-        seconds = (time.monotonic() - self.started) * (self.total - self.skipped - done) / done
+        seconds = (time.monotonic() - self.started) * (work - done) / done
         return f"about {_duration(seconds)} left"
 
     def _say(self, line: str) -> None:

@@ -25,7 +25,7 @@ from badge.experiment.cell import Cell
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # comes with the extra `study`
 
 __all__ = ["cells_of", "read_grid"]
 

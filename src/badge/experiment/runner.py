@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from badge import networks, strategies
+from badge import data, networks, strategies
+from badge.errors import UnknownNameError
 from badge.experiment.cell import Cell, Notify, finished, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
@@ -31,6 +32,8 @@ def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: 
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
         strategies.get(cell.strategy)
         networks.resolve(cell.model, cell.width)
+        if ":" not in cell.data and cell.data not in data.NAMES:
+            raise UnknownNameError("data set", cell.data, data.NAMES)
     failed: list[Outcome] = []
     waiting: list[Cell] = []
     with display:
