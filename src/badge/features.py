@@ -66,18 +66,16 @@ class Rows:
         d = self.gram(other).mul_(-2)
         return d.add_(self.sq_norms()[:, None]).add_(other.sq_norms()).clamp_(min=0)
 
-    def paired_sq_dists(self, other: Rows) -> Tensor:
-        """‖g_i − g_i'‖² of each row with its partner, [n], in float64: exactly 0 for equal rows, whatever the blocking."""
-        x, y = self.double(), other.double()
-        return (_paired(x, x) + _paired(y, y)).sub_(_paired(x, y), alpha=2).clamp_(min=0)
+    def paired(self, other: Rows) -> Tensor:
+        """⟨g_i, g_i'⟩ of each row with its partner, [n], in float64.
 
-
-def _paired(x: Rows, y: Rows) -> Tensor:
-    # Sums of the same shape in the same order: equal rows give bit-equal products, so their distance cancels to 0.
-    product = (x.factors[0] * y.factors[0]).sum(dim=1)
-    for f, o in zip(x.factors[1:], y.factors[1:], strict=True):
-        product *= (f * o).sum(dim=1)
-    return product
+        A row's result does not depend on what stands around it, so ‖x‖² + ‖y‖² − 2⟨x, y⟩ from such products is exactly 0
+        for equal rows, and the same whatever the blocking.
+        """
+        product = (self.factors[0].double() * other.factors[0]).sum(dim=1)
+        for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
+            product *= (f.double() * o).sum(dim=1)
+        return product
 
 
 class Features:

@@ -19,7 +19,7 @@ from badge.samplers.nearest import Nearest
 
 __all__ = ["kcenter"]
 
-#: Rows that are brought up to date and picked among at a time.
+#: Rows that are picked among at a time.
 BLOCK = 256
 
 
@@ -42,29 +42,43 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
         near.add(features.rows(torch.tensor(picks, device=features.device)))
     near.start()
     near.bounds[picks] = -1  # never again
+    reach = BLOCK
     while len(picks) < k:
         if float(near.bounds.max()) <= 0:  # all that is left coincides with a centre: every tie, in order of position
             left = (near.bounds >= 0).nonzero()[:, 0].tolist()
             return np.array(picks + left[: k - len(picks)], dtype=np.int64)
-        new = clear_picks(near, k - len(picks)) or [furthest(near)]
-        for pick in new:
-            near.bounds[pick] = -1
+        new, tied = clear_picks(near, reach, k - len(picks))
+        if not new and tied:
+            new = [furthest(near)]
+        near.bounds[new] = -1
         picks += new
         near.settle()
+        # Where stale distances mislead, look at more rows before picking; where they serve, at fewer.
+        reach = min(2 * reach, len(features)) if not new else max(reach // 2, BLOCK) if len(new) > 8 else reach
     return np.array(picks, dtype=np.int64)
 
 
-def clear_picks(near: Nearest, most: int) -> list[int]:
-    """Picks among the rows with the largest bounds, while the best is ahead of the others by more than rounding."""
-    size = min(BLOCK, len(near.bounds))
-    bounds, ids = near.bounds.topk(min(size + 1, len(near.bounds)))
-    outside = float(bounds[size]) if len(bounds) > size else -1.0
-    ids = ids[:size]
-    near.charge(ids)
-    rows = near.update(ids)
-    exact = rows.double()
-    now, sq_dists = near.bounds[ids].cpu().numpy(), exact.sq_dists(exact).cpu().numpy()
-    clear = 256 * np.finfo(np.float64).eps * float(near.sq_norms[ids].max() + near.centre_sq_norms[: near.count].max())
+def clear_picks(near: Nearest, reach: int, most: int) -> tuple[list[int], bool]:
+    """Picks while the best row is ahead of all others by more than rounding; and whether it ended in a near tie.
+
+    Brings the `reach` rows of largest bounds up to date, and picks among the furthest of them.
+    """
+    bounds, ids = near.bounds.topk(min(reach + 1, len(near.bounds)))
+    outside = float(bounds[reach]) if len(bounds) > reach else -1.0
+    ids = ids[:reach]
+    stale = ids[near.seen[ids] < near.count]
+    for start in range(0, len(stale), 16 * BLOCK):
+        some = stale[start : start + 16 * BLOCK]
+        near.charge(some)
+        near.update(some)
+    fresh = near.bounds[ids]
+    if len(ids) > BLOCK:
+        fresh, order = fresh.topk(BLOCK + 1)
+        outside, fresh, ids = max(outside, float(fresh[BLOCK])), fresh[:BLOCK], ids[order[:BLOCK]]
+    rows = near.features.rows(ids)
+    exact, now = rows.double(), fresh.cpu().numpy()
+    sq_norms = exact.sq_norms()
+    clear = 256 * np.finfo(np.float64).eps * float(sq_norms.max() + near.centre_sq_norms[: near.count].max())
     picks: list[int] = []
     while len(picks) < most:
         best = int(now.argmax())
@@ -72,23 +86,26 @@ def clear_picks(near: Nearest, most: int) -> list[int]:
         if value <= outside + clear or value <= now.max() + clear:
             break
         picks.append(best)
-        np.minimum(now, sq_dists[best], out=now, where=now >= 0)
+        sq_dists = exact.gram(exact[best : best + 1])[:, 0].mul_(-2).add_(sq_norms).add_(sq_norms[best]).clamp_(min=0)
+        np.minimum(now, sq_dists.cpu().numpy(), out=now, where=now >= 0)
+    tied = len(picks) < most and bool(value >= outside - clear)
     chosen = torch.tensor(picks, dtype=torch.int64, device=ids.device)
     near.add(rows[chosen])
-    return [int(i) for i in ids[chosen]]
+    return [int(i) for i in ids[chosen]], tied
 
 
 def furthest(near: Nearest) -> int:
     """The one row that is furthest, the lowest position among equals; it becomes a centre."""
     while True:
-        best = near.bounds[near.seen == near.count].max() if bool((near.seen == near.count).any()) else -1.0
-        contenders = ((near.bounds >= best) & (near.seen < near.count) & (near.bounds >= 0)).nonzero()[:, 0]
+        fresh = near.seen == near.count
+        best = float(near.bounds[fresh].max()) if bool(fresh.any()) else -1.0
+        contenders = ((near.bounds >= max(best, 0.0)) & ~fresh).nonzero()[:, 0]
         if not len(contenders):
             pick = lowest_of_largest(near.bounds)
             near.add(near.features.rows(torch.tensor([pick], device=near.bounds.device)))
             return pick
         # The most promising first: they may rule out the others.
-        ids = contenders[near.bounds[contenders].topk(min(BLOCK, len(contenders))).indices]
+        ids = contenders[near.bounds[contenders].topk(min(16 * BLOCK, len(contenders))).indices]
         near.charge(ids)
         near.update(ids)
 

@@ -125,9 +125,9 @@ def among(rows: Rows) -> Tensor:
     """Squared distances among the rows of a block in float64, exactly 0 between equal rows."""
     exact = rows.double()
     d = exact.sq_dists(exact)
-    sq_norms = exact.sq_norms()
+    sq_norms = rows.paired(rows)
     i, j = (d <= 1e-9 * (sq_norms[:, None] + sq_norms)).nonzero(as_tuple=True)
-    d[i, j] = exact_pairs(exact, i, exact, j)
+    d[i, j] = exact_pairs(rows, i, rows, j, sq_norms, sq_norms)
     return d
 
 

@@ -49,6 +49,8 @@ class Nearest:
         widths = [f.shape[1] for f in features.rows(slice(0, 1)).factors]
         self.centres = Rows(tuple(torch.empty(capacity, w, dtype=dtype, device=device) for w in widths))
         self.centre_sq_norms = torch.empty(capacity, dtype=dtype, device=device)
+        self.exact_centre_sq_norms = torch.empty(capacity, dtype=torch.float64, device=device)
+        self.exact_sq_norms = torch.full((n,), torch.nan, dtype=torch.float64, device=device)  # filled where needed
         self.count = 0
         # Rounding of one product of rows x and c is below `rounding` · (‖x‖² + ‖c‖²).
         self.rounding = torch.finfo(dtype).eps * (4 + math.sqrt(features.width))
@@ -68,6 +70,7 @@ class Nearest:
         for buffer, factor in zip(self.centres.factors, rows.factors, strict=True):
             buffer[self.count : end] = factor
         self.centre_sq_norms[self.count : end] = rows.sq_norms()
+        self.exact_centre_sq_norms[self.count : end] = rows.paired(rows)
         self.count = end
 
     def shrink(self) -> None:
@@ -89,52 +92,53 @@ class Nearest:
         # Rows that have seen about as many centres go together: ages within a factor of two.
         ages = (self.count - self.seen[ids]).clamp_(min=1)
         groups = ages.double().log2_().long()
-        bounds = self.bounds[ids]
+        unknown = self.exact_sq_norms[ids].isnan().nonzero()[:, 0]
+        if len(unknown):
+            some = rows if len(unknown) == len(ids) else rows[unknown]
+            self.exact_sq_norms[ids[unknown]] = some.paired(some)
         for group in torch.unique(groups).tolist():
             members = (groups == group).nonzero()[:, 0]
-            everyone = len(members) == len(ids)
-            first = int(self.seen[ids if everyone else ids[members]].min())
-            if first == self.count:
-                continue
-            if everyone:
-                bounds = self._lower(rows, bounds, self.sq_norms[ids], first)
+            if len(members) == len(ids):
+                self._lower(rows, ids)
             else:
-                bounds[members] = self._lower(rows[members], bounds[members], self.sq_norms[ids[members]], first)
-        self.bounds[ids] = bounds
+                self._lower(rows[members], ids[members])
         self.seen[ids] = self.count
         return rows
 
-    def _lower(self, rows: Rows, best: Tensor, sq_norms: Tensor, first: int) -> Tensor:
-        """The smaller of `best` and the exact squared distances of `rows` to the centres from `first` on."""
-        best = best.clone()
-        centres, centre_sq_norms = self._within_reach(best, sq_norms, first)
+    def _lower(self, rows: Rows, ids: Tensor) -> None:
+        """Lower the bounds of the rows `ids` to the exact squared distances to the centres they have not seen."""
+        best, sq_norms, exact_sq_norms = self.bounds[ids], self.sq_norms[ids], self.exact_sq_norms[ids]
+        centres, centre_sq_norms, exact_centre_sq_norms = self._within_reach(best, sq_norms, int(self.seen[ids].min()))
         for start in range(0, len(centres), CENTRES):
-            some, some_sq_norms = centres[start : start + CENTRES], centre_sq_norms[start : start + CENTRES]
+            part = slice(start, start + CENTRES)
+            some, some_sq_norms = centres[part], centre_sq_norms[part]
             # Lower estimates of the distances less ‖x‖²; most rows are done when the lowest is not below `best`.
             d = rows.gram(some).mul_(-2).add_(some_sq_norms, alpha=1 - self.rounding)
             low = d.amin(dim=1).add_(sq_norms, alpha=1 - self.rounding)
-            rows_left = (low < best).nonzero()[:, 0]
-            if not len(rows_left):
+            left = (low < best).nonzero()[:, 0]
+            if not len(left):
                 continue
-            d, x = d.index_select(0, rows_left), sq_norms[rows_left]
+            d, x = d.index_select(0, left), sq_norms[left]
             # The nearest centre is among those whose lower estimate is not above the lowest upper estimate.
             upper = (d + some_sq_norms * (2 * self.rounding)).amin(dim=1).add_(x, alpha=1 + self.rounding)
-            limit = torch.minimum(upper.double(), best[rows_left]).sub_(x.double(), alpha=1 - self.rounding)
+            limit = torch.minimum(upper.double(), best[left]).sub_(x.double(), alpha=1 - self.rounding)
             near = (d <= limit[:, None]).nonzero()
-            exact = exact_pairs(rows, rows_left[near[:, 0]], some, near[:, 1])
-            best.scatter_reduce_(0, rows_left[near[:, 0]], exact, "amin")
-        return best
+            i = left[near[:, 0]]
+            exact = exact_pairs(rows, i, some, near[:, 1], exact_sq_norms, exact_centre_sq_norms[part])
+            best.scatter_reduce_(0, i, exact, "amin")
+        self.bounds[ids] = best
 
-    def _within_reach(self, best: Tensor, sq_norms: Tensor, first: int) -> tuple[Rows, Tensor]:
+    def _within_reach(self, best: Tensor, sq_norms: Tensor, first: int) -> tuple[Rows, Tensor, Tensor]:
         """Centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""
-        centres, centre_sq_norms = self.centres[first : self.count], self.centre_sq_norms[first : self.count]
-        reach = float(best.max().sqrt()) * (1 + 1e-5)
+        part = slice(first, self.count)
+        centres, sq, exact = self.centres[part], self.centre_sq_norms[part], self.exact_centre_sq_norms[part]
+        reach = float(best.max().sqrt())
         low, high = float(sq_norms.min().sqrt()) - reach, float(sq_norms.max().sqrt()) + reach
-        norms = centre_sq_norms.sqrt()
-        kept = ((norms > low * (1 - 1e-5)) & (norms < high * (1 + 1e-5))).nonzero()[:, 0]
+        norms = sq.sqrt()
+        kept = ((norms > low - 1e-5 * abs(low)) & (norms < high * (1 + 1e-5))).nonzero()[:, 0]
         if len(kept) > 0.8 * len(centres):
-            return centres, centre_sq_norms
-        return centres[kept], centre_sq_norms[kept]
+            return centres, sq, exact
+        return centres[kept], sq[kept], exact[kept]
 
     def charge(self, ids: Tensor) -> None:
         """Note what bringing `ids` up to date costs, to the tiles that they come from."""
@@ -152,7 +156,8 @@ class Nearest:
             self.tile_seen[t], self.spent[t] = self.count, 0
 
 
-def exact_pairs(x: Rows, i: Tensor, y: Rows, j: Tensor) -> Tensor:
-    """Squared distances of the pairs (x_i, y_j) in float64, a bounded number at a time."""
-    parts = [x[i[s : s + PAIRS]].paired_sq_dists(y[j[s : s + PAIRS]]) for s in range(0, len(i), PAIRS)]
-    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64, device=i.device)
+def exact_pairs(x: Rows, i: Tensor, y: Rows, j: Tensor, x_sq_norms: Tensor, y_sq_norms: Tensor) -> Tensor:
+    """Squared distances of the pairs (x_i, y_j) in float64, from float64 squared norms, a bounded number at a time."""
+    parts = [x[i[s : s + PAIRS]].paired(y[j[s : s + PAIRS]]) for s in range(0, len(i), PAIRS)]
+    inner = torch.cat(parts) if parts else x_sq_norms.new_empty(0)
+    return (x_sq_norms[i] + y_sq_norms[j]).sub_(inner, alpha=2).clamp_(min=0)

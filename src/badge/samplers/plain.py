@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from badge.features import Features
+from badge.features import Features, Rows
 from badge.samplers.checks import check_k
 from badge.samplers.kcenter import lowest_of_largest
 from badge.samplers.nearest import exact_pairs
@@ -65,22 +66,31 @@ def plain_kcenter(
     pool, sq_norms = features.rows(slice(None)), features.sq_norms
     rounding = 2 * torch.finfo(features.dtype).eps * (4 + features.width**0.5)
     centres = [] if given is None else [given.rows(slice(None))]
+    largest = 0.0 if given is None else float(given.sq_norms.max())
     picks: list[int] = []
     sq_dists = torch.full_like(sq_norms, torch.inf) if given is None else features.sq_dists(given).amin(dim=1)
     while len(picks) < k:
         if not centres:
             pick = int(rng.integers(len(features)))
         else:
-            scale = sq_norms + max(float(c.sq_norms().max()) for c in centres)
-            lowest = torch.where(sq_dists >= 0, sq_dists - rounding * scale, -torch.inf).max()
-            close = ((sq_dists >= 0) & (sq_dists + rounding * scale >= lowest)).nonzero()[:, 0]
-            exact = torch.full((len(close),), torch.inf, dtype=torch.float64, device=features.device)
-            for c in centres if len(close) > 1 else []:
-                i, j = torch.cartesian_prod(torch.arange(len(close)), torch.arange(len(c))).to(close.device).unbind(1)
-                exact = torch.minimum(exact, exact_pairs(pool, close[i], c, j).view(len(close), -1).amin(dim=1))
-            pick = int(close[lowest_of_largest(exact)])
+            error = rounding * (sq_norms + largest)
+            lowest = torch.where(sq_dists >= 0, sq_dists - error, -torch.inf).max()
+            close = ((sq_dists >= 0) & (sq_dists + error >= lowest)).nonzero()[:, 0]
+            pick = int(close[0] if len(close) == 1 else close[lowest_of_largest(_exact(pool[close], centres))])
         picks.append(pick)
         centres.append(pool[pick : pick + 1])
+        largest = max(largest, float(sq_norms[pick]))
         sq_dists = torch.minimum(sq_dists, pool.sq_dists(centres[-1])[:, 0])
         sq_dists[picks] = -1
     return np.array(picks, dtype=np.int64)
+
+
+def _exact(rows: Rows, centres: list[Rows]) -> Tensor:
+    """Squared distances of the rows to their nearest centres in float64."""
+    sq_norms = rows.paired(rows)
+    nearest = torch.full_like(sq_norms, torch.inf)
+    for c in centres:
+        i, j = torch.cartesian_prod(torch.arange(len(rows)), torch.arange(len(c))).to(sq_norms.device).unbind(1)
+        exact = exact_pairs(rows, i, c, j, sq_norms, c.paired(c))
+        nearest = torch.minimum(nearest, exact.view(len(rows), -1).amin(dim=1))
+    return nearest
