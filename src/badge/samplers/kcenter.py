@@ -21,6 +21,8 @@ __all__ = ["kcenter"]
 
 #: Rows that are picked among at a time.
 BLOCK = 256
+#: What a block costs beside its distances, in distances.
+OVERHEAD = 2**18
 
 
 def kcenter(features: Features, k: int, rng: np.random.Generator, given: Features | None = None) -> NDArray[np.int64]:
@@ -42,53 +44,47 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
         near.add(features.rows(torch.tensor(picks, device=features.device)))
     near.start()
     near.bounds[picks] = -1  # never again
-    reach = BLOCK
+    spent = 0
     while len(picks) < k:
         if float(near.bounds.max()) <= 0:  # all that is left coincides with a centre: every tie, in order of position
             left = (near.bounds >= 0).nonzero()[:, 0].tolist()
             return np.array(picks + left[: k - len(picks)], dtype=np.int64)
-        new, tied = clear_picks(near, reach, k - len(picks))
+        new, tied = clear_picks(near, k - len(picks))
         if not new and tied:
             new = [furthest(near)]
         near.bounds[new] = -1
         picks += new
-        near.settle()
-        # Where stale distances mislead, look at more rows before picking; where they serve, at fewer.
-        reach = min(2 * reach, len(features)) if not new else max(reach // 2, BLOCK) if len(new) > 8 else reach
+        # A glance at the whole pool pays once looking at single rows has cost as much.
+        spent += BLOCK * (near.count - near.glanced) + OVERHEAD
+        if spent >= len(features) * max(near.count - near.glanced, 16):
+            near.glance()
+            spent = 0
     return np.array(picks, dtype=np.int64)
 
 
-def clear_picks(near: Nearest, reach: int, most: int) -> tuple[list[int], bool]:
-    """Picks while the best row is ahead of all others by more than rounding; and whether it ended in a near tie.
+def clear_picks(near: Nearest, most: int) -> tuple[list[int], bool]:
+    """Picks among the rows of largest bounds, while the best is ahead of all others by more than rounding.
 
-    Brings the `reach` rows of largest bounds up to date, and picks among the furthest of them.
+    And whether that ended in a near tie.
     """
-    bounds, ids = near.bounds.topk(min(reach + 1, len(near.bounds)))
-    outside = float(bounds[reach]) if len(bounds) > reach else -1.0
-    ids = ids[:reach]
-    stale = ids[near.seen[ids] < near.count]
-    for start in range(0, len(stale), 16 * BLOCK):
-        some = stale[start : start + 16 * BLOCK]
-        near.charge(some)
-        near.update(some)
-    fresh = near.bounds[ids]
-    if len(ids) > BLOCK:
-        fresh, order = fresh.topk(BLOCK + 1)
-        outside, fresh, ids = max(outside, float(fresh[BLOCK])), fresh[:BLOCK], ids[order[:BLOCK]]
-    rows = near.features.rows(ids)
-    exact, now = rows.double(), fresh.cpu().numpy()
+    bounds, ids = near.bounds.topk(min(BLOCK + 1, len(near.bounds)))
+    outside = float(bounds[BLOCK]) if len(bounds) > BLOCK else -1.0
+    ids = ids[:BLOCK]
+    rows = near.update(ids, torch.full_like(bounds[:BLOCK], outside))
+    exact, now = rows.double(), near.bounds[ids].cpu().numpy()
     sq_norms = exact.sq_norms()
     clear = 256 * np.finfo(np.float64).eps * float(sq_norms.max() + near.centre_sq_norms[: near.count].max())
     picks: list[int] = []
+    tied = False
     while len(picks) < most:
         best = int(now.argmax())
         value, now[best] = now[best], -1.0
         if value <= outside + clear or value <= now.max() + clear:
+            tied = bool(value >= outside - clear)
             break
         picks.append(best)
         sq_dists = exact.gram(exact[best : best + 1])[:, 0].mul_(-2).add_(sq_norms).add_(sq_norms[best]).clamp_(min=0)
         np.minimum(now, sq_dists.cpu().numpy(), out=now, where=now >= 0)
-    tied = len(picks) < most and bool(value >= outside - clear)
     chosen = torch.tensor(picks, dtype=torch.int64, device=ids.device)
     near.add(rows[chosen])
     return [int(i) for i in ids[chosen]], tied
@@ -106,8 +102,7 @@ def furthest(near: Nearest) -> int:
             return pick
         # The most promising first: they may rule out the others.
         ids = contenders[near.bounds[contenders].topk(min(16 * BLOCK, len(contenders))).indices]
-        near.charge(ids)
-        near.update(ids)
+        near.update(ids, torch.full_like(near.bounds[ids], -torch.inf))
 
 
 def lowest_of_largest(sq_dists: Tensor) -> int:

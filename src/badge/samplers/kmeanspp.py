@@ -89,8 +89,9 @@ def go_through(near: Nearest, candidates: Tensor, most: int, rng: np.random.Gene
     """Accept each candidate in turn with probability D²/U, until `most` are; accepted ones become centres."""
     threshold = near.bounds[candidates].cpu().numpy() * rng.random(len(candidates))
     distinct, where = torch.unique(candidates, return_inverse=True)
-    near.charge(candidates)
-    rows = near.update(distinct)
+    enough = torch.full((len(distinct),), torch.inf, dtype=torch.float64, device=distinct.device)
+    enough.scatter_reduce_(0, where, torch.from_numpy(threshold).to(where.device), "amin")  # rejected for certain
+    rows = near.update(distinct, enough)
     now = near.bounds[candidates].cpu().numpy()
     # Only what survives the centres from before this block can be accepted; the survivors also face each other.
     survivors = np.flatnonzero(now > threshold)

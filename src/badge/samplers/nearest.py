@@ -22,7 +22,7 @@ __all__ = ["Nearest", "exact_pairs"]
 #: Rows of a tile, the unit in which the pool is brought up to date. The rows of a tile have similar norms.
 TILE = 1024
 #: Centres per product: a tile's distances to this many stay in cache.
-CENTRES = 512
+CENTRES = 1024
 #: Pairs of rows whose distance is worked out in float64 at a time.
 PAIRS = 2**14
 #: How many of the given centres the first upper bounds look at.
@@ -51,7 +51,7 @@ class Nearest:
         self.centre_sq_norms = torch.empty(capacity, dtype=dtype, device=device)
         self.exact_centre_sq_norms = torch.empty(capacity, dtype=torch.float64, device=device)
         self.exact_sq_norms = torch.full((n,), torch.nan, dtype=torch.float64, device=device)  # filled where needed
-        self.count = 0
+        self.count = self.glanced = 0
         # Rounding of one product of rows x and c is below `rounding` · (‖x‖² + ‖c‖²).
         self.rounding = torch.finfo(dtype).eps * (4 + math.sqrt(features.width))
         self.order = torch.argsort(self.sq_norms)
@@ -79,15 +79,32 @@ class Nearest:
         torch.minimum(self.bounds, (self.norms + shortest).square_().mul_(1 + 4 * self.rounding), out=self.bounds)
 
     def start(self) -> None:
-        """First upper bounds for the whole pool, from one centre, or a few of those given: one pass over the pool."""
+        """First upper bounds for the whole pool, from one centre or a few of those given."""
         anchors = torch.linspace(0, self.count - 1, min(self.count, ANCHORS), device=self.seen.device).long()
-        to, sq_norms = self.centres[anchors], self.centre_sq_norms[anchors] * (1 + self.rounding)
-        for tile in self.features.tiles():
-            d = self.features.rows(tile).gram(to).mul_(-2).add_(sq_norms).amin(dim=1)
-            self.bounds[tile] = d.add_(self.sq_norms[tile], alpha=1 + self.rounding).clamp_(min=0)
+        self._glance(self.centres[anchors], self.centre_sq_norms[anchors])
+        self.glanced = self.count if self.count <= ANCHORS else 0
 
-    def update(self, ids: Tensor) -> Rows:
-        """Bring the rows `ids` up to date with all centres; returns them."""
+    def glance(self) -> None:
+        """Lower all bounds by the centres since the last glance: one pass over the pool, to within rounding."""
+        for start in range(self.glanced, self.count, CENTRES):
+            part = slice(start, min(start + CENTRES, self.count))
+            self._glance(self.centres[part], self.centre_sq_norms[part])
+        self.glanced = self.count
+
+    def _glance(self, centres: Rows, sq_norms: Tensor) -> None:
+        """Upper estimates of the distances to some centres. No row counts as having seen them."""
+        sq_norms = sq_norms * (1 + self.rounding)
+        for tile in self.features.tiles():
+            d = self.features.rows(tile).gram(centres).mul_(-2).add_(sq_norms).amin(dim=1)
+            d.add_(self.sq_norms[tile], alpha=1 + self.rounding).clamp_(min=0)
+            torch.minimum(self.bounds[tile], d.double(), out=self.bounds[tile])
+
+    def update(self, ids: Tensor, enough: Tensor | None = None) -> Rows:
+        """Bring the rows `ids` up to date with all centres; returns them.
+
+        With `enough` these are single rows of interest: one whose bound has come down to its `enough` is not followed
+        further, and what they cost is charged to their tiles (see `settle`).
+        """
         rows = self.features.rows(ids)
         # Rows that have seen about as many centres go together: ages within a factor of two.
         ages = (self.count - self.seen[ids]).clamp_(min=1)
@@ -98,14 +115,12 @@ class Nearest:
             self.exact_sq_norms[ids[unknown]] = some.paired(some)
         for group in torch.unique(groups).tolist():
             members = (groups == group).nonzero()[:, 0]
-            if len(members) == len(ids):
-                self._lower(rows, ids)
-            else:
-                self._lower(rows[members], ids[members])
-        self.seen[ids] = self.count
+            whole = len(members) == len(ids)
+            least = enough if enough is None or whole else enough[members]
+            self._lower(rows if whole else rows[members], ids if whole else ids[members], least)
         return rows
 
-    def _lower(self, rows: Rows, ids: Tensor) -> None:
+    def _lower(self, rows: Rows, ids: Tensor, enough: Tensor | None) -> None:
         """Lower the bounds of the rows `ids` to the exact squared distances to the centres they have not seen."""
         best, sq_norms, exact_sq_norms = self.bounds[ids], self.sq_norms[ids], self.exact_sq_norms[ids]
         centres, centre_sq_norms, exact_centre_sq_norms = self._within_reach(best, sq_norms, int(self.seen[ids].min()))
@@ -113,6 +128,8 @@ class Nearest:
             part = slice(start, start + CENTRES)
             some, some_sq_norms = centres[part], centre_sq_norms[part]
             # Lower estimates of the distances less ‖x‖²; most rows are done when the lowest is not below `best`.
+            if enough is not None:
+                self.spent.index_add_(0, self.tile_of[ids], torch.full_like(ids, len(some)))
             d = rows.gram(some).mul_(-2).add_(some_sq_norms, alpha=1 - self.rounding)
             low = d.amin(dim=1).add_(sq_norms, alpha=1 - self.rounding)
             left = (low < best).nonzero()[:, 0]
@@ -126,7 +143,14 @@ class Nearest:
             i = left[near[:, 0]]
             exact = exact_pairs(rows, i, some, near[:, 1], exact_sq_norms, exact_centre_sq_norms[part])
             best.scatter_reduce_(0, i, exact, "amin")
+            if enough is not None and start + CENTRES < len(centres):
+                follow = (best > enough).nonzero()[:, 0]
+                if len(follow) < 0.7 * len(ids):
+                    self.bounds[ids] = best
+                    rows, ids, best, enough = rows[follow], ids[follow], best[follow], enough[follow]
+                    sq_norms, exact_sq_norms = sq_norms[follow], exact_sq_norms[follow]
         self.bounds[ids] = best
+        self.seen[ids] = self.count
 
     def _within_reach(self, best: Tensor, sq_norms: Tensor, first: int) -> tuple[Rows, Tensor, Tensor]:
         """Centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""
@@ -139,10 +163,6 @@ class Nearest:
         if len(kept) > 0.8 * len(centres):
             return centres, sq, exact
         return centres[kept], sq[kept], exact[kept]
-
-    def charge(self, ids: Tensor) -> None:
-        """Note what bringing `ids` up to date costs, to the tiles that they come from."""
-        self.spent.index_add_(0, self.tile_of[ids].long(), (self.count - self.seen[ids]).long())
 
     def settle(self, everything: bool = False) -> None:
         """Bring those tiles up to date whose rows have cost as much one by one as the whole tile costs at once."""
