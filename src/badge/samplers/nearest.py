@@ -42,7 +42,7 @@ class Nearest:
         self.sq_norms = features.sq_norms
         if not bool(torch.isfinite(self.sq_norms.sum(dtype=torch.float64))):
             raise InputError("squared norms overflow float32: scale the embeddings down, or pass them as float64")
-        self.norms = self.sq_norms.double().sqrt_()
+        self.norms = self.sq_norms.double().sqrt()  # not in place: float64 features share it
         self.bounds = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
         self.seen = torch.zeros(n, dtype=torch.int32, device=device)
         capacity += 0 if given is None else len(given)
