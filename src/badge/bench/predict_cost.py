@@ -34,7 +34,7 @@ def bare_loop(model: nn.Module, images: Tensor, batch_size: int) -> Tensor:
 def measure(
     images: int = 512, batch_size: int = 64, width: int = 16, repeats: int = 5, threads: int = 1
 ) -> dict[str, Any]:
-    """Seconds of both, and the median over pairs of runs of their ratio.
+    """Seconds of both, and the median over pairs of runs of the ratio predict / bare.
 
     >>> sorted(measure(images=8, batch_size=4, width=2, repeats=1))[:3]
     ['bare_seconds', 'batch_size', 'images']
@@ -50,18 +50,21 @@ def measure(
             "predict": lambda: predict(model, pool, batch_size=batch_size),
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
+        cpu: dict[str, list[float]] = {name: [] for name in ways}
         for repeat in range(repeats + 1):
             for name in sorted(ways, reverse=bool(repeat % 2)):  # each goes first in half of the pairs
-                start = time.perf_counter()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 ways[name]()
                 if repeat:  # the first pair warms up
                     seconds[name].append(time.perf_counter() - start)
+                    cpu[name].append(time.process_time() - cpu_start)
     finally:
         torch.set_num_threads(before)
-    ratios = [b / a for a, b in zip(seconds["bare"], seconds["predict"], strict=True)]
+    ratios, cpu_ratios = ([b / a for a, b in zip(t["bare"], t["predict"], strict=True)] for t in (seconds, cpu))
     return {
         "ratio": statistics.median(ratios),
         "ratios": ratios,
+        "cpu_ratio": statistics.median(cpu_ratios),  # of processor time: steady also where the machine is shared
         "bare_seconds": statistics.median(seconds["bare"]),
         "predict_seconds": statistics.median(seconds["predict"]),
         "images": images,
