@@ -188,7 +188,7 @@ class Factored(Features):
     """
 
     def __init__(self, a: Any, h: Any, bias: bool = False) -> None:
-        self.factors = (a if isinstance(a, Residual) else as_tensor(a, "a"), as_tensor(h, "h"))
+        self.factors = (_factor(a, "a"), _factor(h, "h"))
         self.bias = bias
         c, d = self.factors[0].shape[1], self.factors[1].shape[1] + bias
         # The rows of a sum to 0 (but for the one column of a binary problem), which costs one dimension.
@@ -248,6 +248,11 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     if outputs.probabilities.numel() * 4 <= CHUNK_BYTES:
         a = a[:]  # small: work it out once
     return Factored(a, outputs.embeddings, bias)
+
+
+def _factor(x: Any, name: str) -> Any:
+    """A tensor; what gives rows when asked (a residual, a view of a pool on disk) stays as it is."""
+    return x if hasattr(x, "index_select") and not isinstance(x, Tensor) else as_tensor(x, name)
 
 
 def _index(ids: Any, device: torch.device) -> slice | Tensor:

@@ -89,7 +89,7 @@ def select(
     """
     import badge
 
-    chosen = badge.strategies.get(strategy)  # type: ignore[attr-defined, unused-ignore]
+    badge.strategies.get(strategy)  # a wrong name is an error before anything is read
     pool = _pool(probabilities, embeddings, outputs)
     names = None if ids is None else _lines(ids, "--ids")
     if names is not None and len(names) != len(pool):
@@ -98,15 +98,13 @@ def select(
     labeled = None
     if labeled_probabilities is not None or labeled_embeddings is not None:
         labeled = _pair(labeled_probabilities, labeled_embeddings, "labeled-")
-    elif getattr(chosen, "needs_labeled", False) and excluded is not None and len(excluded):
-        labeled = pool[excluded]
-    picks = badge.select_from(pool, k, strategy=chosen, seed=seed, labeled=labeled, exclude=excluded)
+    picks = badge.select_from(pool, k, strategy=strategy, seed=seed, labeled=labeled, exclude=excluded)
     with _target(output) as stream:
         if form is Format.lines:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())
         else:
             why = badge.explain(pool, picks)
-            rows = _rows(picks, names, why)
+            rows = _rows(why.rows(), names)
             if form is Format.csv:
                 writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
                 writer.writeheader()
@@ -221,20 +219,17 @@ def _positions(file: Path, names: list[str] | None, rows: int) -> np.ndarray[Any
     return np.array([i for i, name in enumerate(names) if name in wanted], dtype=np.int64)
 
 
-def _rows(picks: np.ndarray[Any, Any], names: list[str] | None, why: Any) -> list[dict[str, Any]]:
+def _rows(explained: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
     rows = []
-    for rank, position in enumerate(picks.tolist()):
-        row: dict[str, Any] = {"rank": rank, "position": position}
-        if names is not None:
-            row["id"] = names[position]
-        for column in ("norm", "label", "confidence", "nearest", "coverage"):
-            row[column] = _number(getattr(why, column)[rank].item())
-        rows.append(row)
+    for rank, why in enumerate(explained):
+        own = {} if names is None else {"id": names[why["position"]]}
+        rows.append({"rank": rank, **own, **{key: _number(value) for key, value in why.items()}})
     return rows
 
 
 def _number(value: float) -> float | None:
-    return value if value is None or math.isfinite(value) else None
+    """JSON knows no infinity: the first pick has no earlier one, a dependent batch no log-determinant."""
+    return value if math.isfinite(value) else None
 
 
 @contextmanager

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge import strategies
 from badge.errors import InputError, ModelError
 from badge.outputs_store import Writer
 from badge.prediction import fingerprint, pools, sklearn_models, text, torch_models
 from badge.progress import bar
 from badge.rng import generator
+from badge.selection import select_from
 from badge.types import Outputs
 
 __all__ = ["predict", "select"]
@@ -200,15 +202,11 @@ def select(
     >>> ids.shape, ids.dtype
     ((5,), dtype('int64'))
     """
-    from badge import strategies
-    from badge.selection import select_from  # type: ignore[import-not-found, unused-ignore]
-
-    # a wrong name, seed or k is an error before the pass, not after it
-    chosen: Any = strategies.get(strategy)  # type: ignore[attr-defined, unused-ignore]
+    chosen = strategies.get(strategy)  # a wrong name, seed or k is an error before the pass, not after it
     generator(seed)
-    if getattr(chosen, "needs_labeled", False) and labeled is None:
+    if getattr(chosen, "needs_labeled", False) and labeled is None and exclude is None:
         raise InputError(
-            f"the strategy {strategy!r} needs labeled= (a pool of the labelled examples, or their Outputs)"
+            f"the strategy {strategy!r} looks at what has labels: pass labeled= (a pool, or Outputs), or exclude="
         )
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
@@ -226,7 +224,4 @@ def select(
     outputs = predict(model, pool, out=out, **options)
     if labeled is not None and not isinstance(labeled, Outputs):
         labeled = predict(model, labeled, **options)
-    picks: np.ndarray[Any, np.dtype[np.int64]] = select_from(
-        outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude
-    )
-    return picks
+    return select_from(outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude)

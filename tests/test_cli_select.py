@@ -1,0 +1,184 @@
+"""`badge select` on files: what it reads, what it writes, and one clear line on bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+from badge.cli import main
+
+N = 60
+RNG = np.random.default_rng(0)
+P = torch.from_numpy(RNG.normal(size=(N, 4)) * 2).softmax(dim=1).numpy()
+Z = RNG.normal(size=(N, 5))
+OUT = badge.Outputs(P, Z)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Run `badge select` in a directory with p.npy and z.npy; returns exit code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    np.save("p.npy", P)
+    np.save("z.npy", Z)
+
+    def command(*arguments: object, arrays: bool = True) -> tuple[int, str, str]:
+        given = ["--probabilities", "p.npy", "--embeddings", "z.npy"] if arrays else []
+        monkeypatch.setattr(sys, "argv", ["badge", "select", *given, *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        text = capsys.readouterr()
+        return int(end.value.code or 0), text.out, text.err
+
+    return command
+
+
+def lines(k: int, **options: Any) -> str:
+    return "".join(f"{i}\n" for i in badge.select_from(OUT, k, **options))
+
+
+def test_positions_one_a_line(run: Any) -> None:
+    assert run("-k", 7) == (0, lines(7), "")
+    assert run("-k", 7, "--strategy", "entropy", "--seed", 3) == (0, lines(7, strategy="entropy", seed=3), "")
+    assert run("-k", 7, "--seed", 1)[1] == lines(7, seed=1) != lines(7)
+
+
+def test_every_format_is_read(run: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    np.savez("both.npz", probabilities=P, embeddings=Z)
+    np.savez("p.npz", P)
+    np.savetxt("p.csv", P, delimiter=",")
+    np.savetxt("z.csv", Z, delimiter=",", header="a,b,c,d,e", comments="")
+    parquet.write_table(pa.table({f"c{i}": P[:, i] for i in range(4)}), "p.parquet")
+    parquet.write_table(pa.table({"embedding": list(Z)}), "z.parquet")  # one column of lists
+    badge.predict(torch.nn.Linear(5, 4), torch.from_numpy(Z), out="pool")
+    for p, z in (("both.npz", "both.npz"), ("p.npz", "z.npy"), ("p.csv", "z.csv"), ("p.parquet", "z.parquet")):
+        assert run("--probabilities", p, "--embeddings", z, "-k", 7, arrays=False) == (0, lines(7), ""), p
+    expected = "".join(f"{i}\n" for i in badge.select_from(badge.Outputs.load("pool"), 7))
+    assert run("--outputs", "pool", "-k", 7, arrays=False) == (0, expected, "")
+
+
+def test_npy_stays_on_disk(run: Any) -> None:
+    from badge.cli.select import read_array
+
+    assert isinstance(read_array(Path("z.npy"), "embeddings"), np.memmap)
+
+
+def test_ids_and_exclude(run: Any) -> None:
+    names = [f"img {i:02d}.png" for i in range(N)]
+    Path("names.txt").write_text("\n".join(names) + "\n")
+    Path("done.txt").write_text("\n".join(names[:50]) + "\n\n")
+    Path("positions.txt").write_text("\r\n".join(map(str, range(50))))
+    picks = badge.select_from(OUT, 10, exclude=range(50))
+    assert run("-k", 10, "--exclude", "positions.txt")[1].split() == [str(i) for i in picks]
+    code, out, _ = run("-k", 10, "--ids", "names.txt", "--exclude", "done.txt")
+    assert code == 0 and out.splitlines() == [names[i] for i in picks]
+
+
+def test_labelled_examples(run: Any) -> None:
+    Path("done.txt").write_text("0\n1\n2\n")
+    assert run("-k", 5, "--strategy", "coreset", "--exclude", "done.txt")[1] == lines(
+        5, strategy="coreset", exclude=[0, 1, 2]
+    )
+    np.save("lp.npy", P[:9])
+    np.save("lz.npy", Z[:9] + 1)
+    labeled = badge.Outputs(P[:9], Z[:9] + 1)
+    options = ("--strategy", "coreset", "--labeled-probabilities", "lp.npy", "--labeled-embeddings", "lz.npy")
+    assert run("-k", 5, *options)[1] == lines(5, strategy="coreset", labeled=labeled)
+
+
+def test_csv_and_json_say_why(run: Any) -> None:
+    Path("names.txt").write_text("\n".join(f"n{i}" for i in range(N)))
+    ids = badge.select_from(OUT, 6)
+    why = badge.explain(OUT, ids)
+    rows = list(csv.DictReader(io.StringIO(run("-k", 6, "--format", "csv", "--ids", "names.txt")[1])))
+    assert list(rows[0]) == ["rank", "id", "position", "norm", "label", "confidence", "nearest", "coverage"]
+    assert [int(row["position"]) for row in rows] == ids.tolist()
+    assert [row["id"] for row in rows] == [f"n{i}" for i in ids]
+    np.testing.assert_allclose([float(row["norm"]) for row in rows], why.norm)
+    assert rows[0]["nearest"] == ""  # there is no earlier pick
+    page = json.loads(run("-k", 6, "--format", "json", "--output", "picks.json")[1] or Path("picks.json").read_text())
+    assert (page["strategy"], page["seed"], page["k"], page["pool"]) == ("badge", 0, 6, N)
+    assert [pick["coverage"] for pick in page["picks"]] == why.coverage.tolist()
+    assert sum(pick["coverage"] for pick in page["picks"]) == N
+    assert page["mean_norm"] == pytest.approx(why.mean_norm)
+
+
+BAD: list[tuple[list[object], str]] = [
+    (["-k", 61], "asked for 61 of 60"),
+    (["-k", 0], "k"),
+    (["-k", 3, "--seed", -1], "seed"),
+    (["-k", 3, "--strategy", "bagde"], "unknown strategy 'bagde'; known: badge"),
+    (["-k", 3, "--strategy", "coreset"], "labeled"),
+    (["-k", 3, "--outputs", "."], "one or the other"),
+    (["-k", 3, "--ids", "short.txt"], "has 2 lines; the pool has 60 rows"),
+    (["-k", 3, "--ids", "missing.txt"], "missing.txt cannot be read"),
+    (["-k", 3, "--exclude", "short.txt"], "'a' is not a position from 0 to 59; for identifiers give --ids too"),
+    (["-k", 3, "--exclude", "far.txt"], "'60' is not a position"),
+    (["-k", 3, "--ids", "names.txt", "--exclude", "short.txt"], "2 of 2 are not in --ids (first: 'a')"),
+    (["-k", 3, "--embeddings", "missing.npy"], "there is no file missing.npy"),
+    (["-k", 3, "--embeddings", "short.txt"], "none of .npy, .npz, .csv, .parquet"),
+    (["-k", 3, "--embeddings", "torn.npy"], "torn.npy cannot be read"),
+    (["-k", 3, "--embeddings", "words.csv"], "words.csv cannot be read"),
+    (["-k", 3, "--embeddings", "empty.csv"], "empty.csv is empty"),
+    (["-k", 3, "--embeddings", "two.npz"], "holds ['a', 'b']"),
+    (["-k", 3, "--embeddings", "few.npy"], "60 rows and embeddings 59"),
+    (["-k", 3, "--embeddings", "nan.npy"], "embeddings hold NaN or inf in 1 row (first: 4)"),
+    (["-k", 3, "--probabilities", "z.npy"], "these look like logits"),
+    (["-k", 3, "--labeled-embeddings", "z.npy"], "--labeled-probabilities is missing"),
+    (["-k", 3, "--output", "no/such/dir"], "cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_input_is_one_line_and_exit_code_2(arguments: list[object], message: str, run: Any) -> None:
+    Path("short.txt").write_text("a\nb\n")
+    Path("far.txt").write_text("60\n")
+    Path("names.txt").write_text("\n".join(f"n{i}" for i in range(N)))
+    Path("torn.npy").write_bytes(Path("z.npy").read_bytes()[:200])
+    Path("words.csv").write_text("x\nhello\n")
+    Path("empty.csv").write_text("")
+    np.savez("two.npz", a=P, b=Z)
+    np.save("few.npy", Z[:-1])
+    np.save("nan.npy", np.where(np.arange(N)[:, None] == 4, np.nan, Z))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1 and message in err
+
+
+def test_neither_arrays_nor_outputs(run: Any) -> None:
+    assert run("-k", 3, arrays=False)[2] == "error: --probabilities is missing (or give --outputs DIR)\n"
+    code, _, err = run("-k", 3, "--outputs", "nowhere", arrays=False)
+    assert code == 2 and "nowhere holds no outputs" in err
+
+
+def test_the_installed_command_and_its_help() -> None:
+    """No traceback from a real process, and help without loading torch."""
+    program = "import sys; from badge.cli import main; sys.argv = ['badge', *sys.argv[1:]]; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "select", "-k", "3"], capture_output=True, text=True, env=environment()
+    )
+    assert (done.returncode, done.stderr) == (2, "error: --probabilities is missing (or give --outputs DIR)\n")
+    light = "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); " + program
+    done = subprocess.run(
+        [sys.executable, "-c", light, "select", "--help"], capture_output=True, text=True, env=environment()
+    )
+    assert done.returncode == 0 and done.stdout.rstrip().endswith("False")
+    assert "badge select --probabilities p.npy --embeddings z.npy -k 100" in done.stdout
+
+
+def environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
