@@ -110,7 +110,7 @@ def watch():
 peak = 0
 threading.Thread(target=watch, daemon=True).start()
 out = badge.Outputs.load(sys.argv[1])
-for strategy, excluded in (("rand", 1), ("badge", 0), ("badge", 1000), ("entropy", 1000)):  # the first warms up
+for strategy, excluded in (("rand", 1), ("badge", 0), ("badge", 9), ("kcenter-grad", 0), ("entropy", 9)):  # the first warms up
     start = peak = anonymous()
     badge.select_from(out, 200, strategy=strategy, exclude=range(excluded))
     print(strategy, excluded, max(peak, anonymous()) - start, CHUNK_BYTES)

@@ -123,7 +123,12 @@ class Features:
     @cached_property
     def sq_norms(self) -> Tensor:
         """‖g_i‖² of every row, [N]."""
-        return torch.cat([self.rows(tile).sq_norms() for tile in self.tiles()])
+        sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
+        for (
+            tile
+        ) in self.tiles():  # written in place: small results kept between tiles would stop the heap from shrinking
+            sq_norms[tile] = self.rows(tile).sq_norms()
+        return sq_norms
 
     def sq_dists(self, other: Features) -> Tensor:
         """Squared distances of every row to the rows of `other`, [N, M]."""
