@@ -169,6 +169,7 @@ def test_cut_off_anywhere_it_ends_in_the_same_bits(strategy: str, reference: Pat
         with pytest.warns(UserWarning, match="interrupted") if torn(whole, cut) else Nothing():
             run_cell(cell, tmp_path)
         assert content(cell, tmp_path) == content(cell, reference)
+        assert all(event["select_seconds"] > 0 for event in rounds(cell, tmp_path)[:-1])
 
 
 class Nothing:

@@ -81,7 +81,9 @@ def test_initial_brings_in_labels_that_exist_already(tmp_path: Path) -> None:
     assert learner.labeled == initial
     assert not set(learner.ask(40).tolist()) & set(initial)
     learner.close()
-    assert make(tmp_path / "j.jsonl").labeled == initial  # recorded: need not be given again
+    with make(tmp_path / "j.jsonl") as again:
+        assert again.labeled == initial  # recorded: need not be given again
+    make(tmp_path / "j.jsonl", initial=dict(reversed(initial.items()))).close()  # nor in that order
 
 
 def test_asked_ids_are_int64_and_distinct_until_the_pool_is_exhausted() -> None:
@@ -144,6 +146,8 @@ WRONG: dict[str, tuple[Callable[[badge.ActiveLearner], None], str]] = {
     "a float": (lambda a: a.tell(a.pending[:1], [1.0]), r"label 1.0 of id \d+ is not one of the classes"),
     "a bool": (lambda a: a.tell(a.pending[:1], [True]), r"label True of id \d+ is not one of the classes"),
     "a list": (lambda a: a.tell(a.pending[:1], [[1]]), r"label \[1\] of id \d+ is not one of the classes"),
+    "an id alone": (lambda a: a.tell(5, [0]), "ids are a list or an array, also where there is only one; got 5"),
+    "a label alone": (lambda a: a.tell(a.pending[:1], "0"), "labels are a list or an array"),
     "too few labels": (lambda a: a.tell(a.pending, [1]), "2 ids and 1 labels"),
     "twice in one call": (
         lambda a: a.tell([a.pending[0]] * 2, [0, 1]),
@@ -207,7 +211,7 @@ def test_class_names_are_the_labels(tmp_path: Path) -> None:
     assert learner.labeled[0] == "eel"
 
 
-@pytest.mark.parametrize("classes", [1, 0, ["a"], ["a", "a"], [1.5, 2.5], [True, False]])
+@pytest.mark.parametrize("classes", [1, 0, ["a"], ["a", "a"], [1.5, 2.5], [True, False], "ab", 2.5])
 def test_classes_must_be_at_least_two_and_distinct(classes: Any) -> None:
     with pytest.raises(InputError, match="classes"):
         make(classes=classes)

@@ -77,16 +77,16 @@ class ActiveLearner:
         self._owns_journal = not isinstance(journal, Journal)  # else it may hold events of an experiment too
         self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal
         self._path = self._journal.path if self._journal else None
+        self._trained: tuple[int, Any] | None = None  # (revision of the labels, the model of them)
+        self._predicted: tuple[int, Outputs] | None = None
+        self._revision = 0
+        #: what the last training, prediction and selection took
+        self.seconds: dict[str, float] = {"train": 0.0, "predict": 0.0, "select": 0.0}
         try:
             self.seed = self._open(strategy, seed, initial)
         except BaseException:
             self.close()
             raise
-        self._trained: tuple[int, Any] | None = None  # (revision of the labels, the model of them)
-        self._predicted: tuple[int, Outputs] | None = None
-        self._revision = 0
-        #: what the last training, prediction and selection in this process took
-        self.seconds: dict[str, float] = {"train": 0.0, "predict": 0.0, "select": 0.0}
 
     def _open(self, strategy: Any, seed: int | None, initial: Mapping[int, Any] | None) -> int:
         """Write the header of a new journal, or check that of an old one and replay it; the seed in force."""
@@ -106,6 +106,8 @@ class ActiveLearner:
         if headers:
             check_header(headers[0], wanted, self._path)
             self._ledger.replay(events, self._path)
+            timed = [e["select_seconds"] for e in events if e.get("event") == "ask" and "select_seconds" in e]
+            self.seconds["select"] = timed[-1] if timed else 0.0
             return int(headers[0]["seed"])
         header = {
             **wanted,

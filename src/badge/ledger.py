@@ -34,6 +34,8 @@ class Classes:
 
     def __init__(self, classes: int | Sequence[Label]) -> None:
         named = not isinstance(classes, int | np.integer)
+        if isinstance(classes, str) or (named and not isinstance(classes, Iterable)):
+            raise InputError(f"classes are a number or a list of names, not {classes!r}")
         names = [_plain(name) for name in classes] if named else list(range(int(classes)))  # type: ignore[union-attr, arg-type]
         if any(isinstance(name, bool) or not isinstance(name, int | str) for name in names):
             raise InputError(f"classes are a number or a list of names (text or whole numbers), not {names!r}")
@@ -79,13 +81,13 @@ class Ledger:
 
     def initial(self, labels: Mapping[int, Any]) -> Event:
         ids = plain_ids(list(labels), self.length)
-        self._encode(ids, list(labels.values()))
-        return {"ids": ids, "labels": [_plain(label) for label in labels.values()]}
+        codes = dict(sorted(zip(ids, self._encode(ids, list(labels.values())), strict=True)))  # order means nothing
+        return {"ids": list(codes), "labels": [self.classes.decode(code) for code in codes.values()]}
 
     def tell(self, ids: Iterable[Any], labels: Iterable[Any]) -> Event | None:
         """The event of telling `labels`; None where all of them are known already. Raises before anything changes."""
         plain = plain_ids(ids, self.length)
-        given = [_plain(label) for label in (labels.tolist() if hasattr(labels, "tolist") else list(labels))]
+        given = [_plain(label) for label in _listed(labels, "labels")]
         if len(plain) != len(given):
             raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
         new: dict[int, int] = {}
@@ -222,9 +224,8 @@ def check_header(recorded: Event, wanted: Event, path: object) -> None:
 
 def plain_ids(ids: Iterable[Any], length: int) -> list[int]:
     """Ids as Python ints, checked against the pool."""
-    values = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     plain = []
-    for value in values if isinstance(values, list) else [values]:
+    for value in _listed(ids, "ids"):
         try:
             id = operator.index(value)
         except TypeError:
@@ -233,6 +234,14 @@ def plain_ids(ids: Iterable[Any], length: int) -> list[int]:
             raise InputError(f"id {value!r} is outside the pool of {length:,} examples")
         plain.append(id)
     return plain
+
+
+def _listed(values: Any, what: str) -> list[Any]:
+    """The values of a list, an array, a tensor or a column; one value alone is a mistake, a text above all."""
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(plain, str) or not isinstance(plain, Iterable):
+        raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
+    return list(plain)
 
 
 def _plain(label: Any) -> Any:
