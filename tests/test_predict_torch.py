@@ -340,6 +340,30 @@ def test_the_model_is_left_as_it_was(fail: type[BaseException] | None, device: s
     assert same(before, fingerprint_of_state(net))
 
 
+def test_the_model_goes_to_the_device_and_comes_back() -> None:
+    from badge.prediction.torch_models import on_device
+
+    class Traveller(Net):
+        def to(self, device: Any) -> Any:  # what would be done: there may be no second device here
+            journey.append(str(device))
+            return self
+
+    journey: list[str] = []
+    with pytest.raises(KeyboardInterrupt), on_device(Traveller(), "meta") as place:
+        assert str(place) == "meta"
+        raise KeyboardInterrupt
+    assert journey == ["meta", "cpu"]
+    spread = Net()
+    spread.fc.to("meta")
+    with pytest.raises(InputError, match=r"spread over \['cpu', 'meta'\]"), on_device(spread, "cpu"):
+        pass
+
+
+def test_the_scores_of_an_auxiliary_head_are_no_embedding() -> None:
+    with pytest.raises(ModelError, match="no linear layer gives the logits"):
+        badge.predict(Net(lambda z, h: (z / 2, z / 3)), X)
+
+
 def test_the_check_of_state_can_fail() -> None:
     net = Net()
     before = fingerprint_of_state(net)

@@ -74,6 +74,9 @@ def test_labels_change_nothing(strategy: str) -> None:
         ({"k": 0}, InputError, "k must be"),
         ({"k": 201}, InputError, "asked for 201 of 200"),
         ({"k": 2.0}, InputError, "k must be"),
+        ({"k": 20, "exclude": range(190)}, InputError, "asked for 20 of 10 candidates: 200 in the pool, 190 excluded"),
+        ({"device": "cuda:99"}, InputError, "device='cuda:99' cannot be used"),
+        ({"device": "abacus"}, InputError, "device='abacus' cannot be used"),
         ({"seed": -1}, InputError, "seed"),
     ],
 )
@@ -110,7 +113,8 @@ def watch():
 peak = 0
 threading.Thread(target=watch, daemon=True).start()
 out = badge.Outputs.load(sys.argv[1])
-for strategy, excluded in (("rand", 1), ("badge", 0), ("badge", 9), ("kcenter-grad", 0), ("entropy", 9)):  # the first warms up
+# the first warms up
+for strategy, excluded in (("rand", 1), ("badge", 0), ("badge", 9), ("kcenter-grad", 0), ("entropy", 9)):
     start = peak = anonymous()
     badge.select_from(out, 200, strategy=strategy, exclude=range(excluded))
     print(strategy, excluded, max(peak, anonymous()) - start, CHUNK_BYTES)

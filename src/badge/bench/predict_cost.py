@@ -36,8 +36,8 @@ def measure(
 ) -> dict[str, Any]:
     """Seconds of both, and the median over pairs of runs of the ratio predict / bare.
 
-    >>> sorted(measure(images=8, batch_size=4, width=2, repeats=1))[:3]
-    ['bare_seconds', 'batch_size', 'images']
+    >>> measure(images=8, batch_size=4, width=2, repeats=1)["ratio"] > 0
+    True
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -17,7 +17,7 @@ from badge.prediction import fingerprint, pools, sklearn_models, text, torch_mod
 from badge.progress import bar
 from badge.rng import generator
 from badge.selection import select_from
-from badge.types import Outputs
+from badge.types import Outputs, as_index
 
 __all__ = ["predict", "select"]
 
@@ -86,7 +86,7 @@ def predict(
     else:
         settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
         if tokenizer is not None:
-            settings += f" tokenizer={type(tokenizer).__name__}"
+            settings += f" tokenizer={type(tokenizer).__name__}:{pools.pool_size(tokenizer)}"
         identity = {
             "model": fingerprint.model_digest(network),
             "pool": fingerprint.pool_digest(opened),
@@ -211,8 +211,11 @@ def select(
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
     size = pools.pool_size(pool)
-    if size is not None and k > size:
-        raise InputError(f"asked for {k} of {size} candidates")
+    if size is not None:
+        left = size if exclude is None else size - len(torch.unique(as_index(exclude, size)))
+        if k > left:
+            excluded = "" if exclude is None else f": {size} in the pool, {size - left} excluded"
+            raise InputError(f"asked for {k} of {left} candidates{excluded}")
     options: dict[str, Any] = {
         "batch_size": batch_size,
         "device": device,

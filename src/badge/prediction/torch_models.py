@@ -81,7 +81,10 @@ def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[t
     """The model on `device` (None: where it is), and afterwards where it was."""
     places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
     home = next(iter(model.parameters()), next(iter(model.buffers()), torch.empty(0))).device
-    wanted = home if device is None else torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
+    try:
+        wanted = home if device is None else torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InputError(f"device={device!r} cannot be used: {str(error).splitlines()[0]}") from error
     if wanted == home and (device is None or len(places) <= 1):
         yield home
         return
@@ -192,7 +195,8 @@ def _settle(
         found = heads.find_head(layers, calls, logits)
         if found is not None:
             return found
-        if returned is not None and returned.shape[0] == logits.shape[0] and returned.is_floating_point():
+        # a second tensor as wide as the logits may be the scores of an auxiliary head: no embedding
+        if returned is not None and returned.shape[0] == len(logits) and returned.shape[1] != logits.shape[1]:
             return heads.Head("", nn.Identity(), -1, _own_link(logits))
         raise heads.no_head(layers, calls, logits)
     (name, module), *_ = layers.items()
