@@ -250,7 +250,7 @@ def test_huge_skew_of_norms(dtype: Any, blocks: str) -> None:
     for seed in range(5):
         picks = kmeanspp(badge.Dense(x), 10, np.random.default_rng(seed), first="max-norm").tolist()
         assert sorted(picks) == list(range(10))
-        longer = [i for i in range(1, picks[1])]
+        longer = list(range(1, picks[1]))
         assert picks[0] == 0
         assert picks[2 : 2 + len(longer)] == longer
 

@@ -26,7 +26,7 @@ __all__ = ["independent_rows", "swap_chain"]
 #: Proposals evaluated together.
 BLOCK = 64
 #: B is worked out anew when a row of (Gram matrix · B) is off the identity by more than this.
-DRIFT = 1e-8
+DRIFT = 1e-6
 #: Share of a row's squared length that must lie outside the span of the others for the row to count as independent.
 INDEPENDENT = 1e-10
 
@@ -63,7 +63,8 @@ def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int)
             done += 1
         if block.swapped:
             members, inverse = block.members, block.inverse()
-            slot = block.swapped[-1]
+            # A row that stayed: those just swapped in satisfy the identity by construction, whatever the others do.
+            slot = next((s for s in range(k) if s not in block.swapped), block.swapped[0])
             product = members[slot : slot + 1].gram(members)[0] @ inverse
             product[slot] -= 1
             if not float(product.abs().max()) <= DRIFT:
@@ -86,8 +87,10 @@ class Block:
         self.among = proposals.gram(proposals)
 
     def ratio(self, t: int, slot: int) -> float:
-        """det(S − s_slot + v_t) / det(S), rows scaled to length 1."""
-        return float(self.diagonal[slot] * self.left[t].clamp(min=0) + self.y[slot, t] ** 2)
+        """det(S − s_slot + v_t) / det(S), rows scaled to length 1; 0 where v_t depends on the other members."""
+        pivot = float(self.diagonal[slot])
+        ratio = pivot * max(float(self.left[t]), 0.0) + float(self.y[slot, t]) ** 2
+        return ratio if ratio > INDEPENDENT * pivot else 0.0  # rounding, times a long row's length, is not volume
 
     def swap(self, t: int, slot: int) -> None:
         """Replace the member in `slot` by proposal t, and correct everything about the proposals."""
@@ -166,8 +169,9 @@ def _pivoted_cholesky(rows: Rows, sq_norms: Tensor, k: int) -> Tensor:
     found: list[int] = []
     while len(found) < min(k, n):
         done = len(found)
+        left[left <= INDEPENDENT] = 0  # else the rounding of long rows would crowd out short independent ones
         top = (left * sq_norms).topk(min(BLOCK, n, min(k, n) - done)).indices
-        top = top[left[top] > INDEPENDENT]
+        top = top[left[top] > 0]
         if not len(top):
             break
         some, f = rows[top], factor[top, :done]

@@ -1,0 +1,271 @@
+"""k-DPP: the exact law over all subsets, detailed balance of the swap chain, and what happens at the rank."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import badge
+from badge.errors import InputError, RankError
+from badge.samplers import kdpp
+from badge.samplers.swap_chain import Block, independent_rows, invert, swap_chain, unit
+from laws import ACCEPTED, REJECTED, as_sets, chi_square, kdpp_law, tally
+
+chain = importlib.import_module("badge.samplers.swap_chain")
+sampler = importlib.import_module("badge.samplers.kdpp")
+
+
+def outputs(n: int, c: int, d: int, seed: int = 0) -> badge.Outputs:
+    rng = np.random.default_rng(seed)
+    return badge.Outputs.from_logits(rng.normal(size=(n, c)), rng.normal(size=(n, d)))
+
+
+def matrix(g: badge.Factored | badge.Dense) -> NDArray[np.float64]:
+    return g.as_matrix().double().numpy()
+
+
+# --- exact -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "d", "k"),
+    [(5, 3, 2, 2), (6, 3, 2, 3), (6, 2, 2, 2), (6, 1, 3, 3)],
+    ids=["primal", "equal", "dual", "one"],
+)
+def test_exact_law(n: int, c: int, d: int, k: int) -> None:
+    """N ≤ C·D decomposes the Gram matrix, N > C·D the dual kernel; the law is the same."""
+    g = badge.gradient_embedding(outputs(n, c, d, seed=n + c))
+    law = kdpp_law(matrix(g), k)
+    counts = as_sets(tally(lambda rng: kdpp(g, k, rng, method="exact"), 3000, 1))
+    assert chi_square(counts, law) > ACCEPTED
+
+
+def test_exact_law_of_one_eigenvalue_far_above_the_others() -> None:
+    x = np.random.default_rng(2).normal(size=(5, 3)) * [100.0, 1.0, 0.01]
+    counts = as_sets(tally(lambda rng: kdpp(badge.Dense(x), 3, rng, method="exact"), 1500, 2))
+    assert chi_square(counts, kdpp_law(x, 3)) > ACCEPTED
+
+
+@pytest.mark.parametrize("wrong", ["uniform", "norms", "greedy order"])
+def test_rejects_wrong_samplers(wrong: str) -> None:
+    """Sets drawn uniformly, by squared norm alone, or one at a time by residual (the adaptive law, not the k-DPP)."""
+    x = matrix(badge.gradient_embedding(outputs(6, 3, 2, seed=9)))
+
+    def draw(rng: np.random.Generator) -> Any:
+        mass = np.ones(6) if wrong == "uniform" else (x**2).sum(axis=1)
+        if wrong != "greedy order":
+            return rng.choice(6, size=2, replace=False, p=mass / mass.sum())
+        i = int(rng.choice(6, p=mass / mass.sum()))
+        left = np.maximum(0, mass - (x @ x[i]) ** 2 / mass[i])
+        left[i] = 0
+        return [i, int(rng.choice(6, p=left / left.sum()))]
+
+    assert chi_square(as_sets(tally(draw, 6000, 3)), kdpp_law(x, 2)) < REJECTED
+
+
+def test_elementary_symmetric_polynomials_in_log_space() -> None:
+    values = np.random.default_rng(0).random(7) * 1e200
+    table = sampler.log_elementary_symmetric(values, 4)
+    for k in range(5):
+        parts = [np.log(list(s)).sum() for s in itertools.combinations(values, k)]
+        assert table[k, -1] == pytest.approx(np.logaddexp.reduce(parts), rel=1e-12)
+
+
+def test_exact_refuses_above_the_limit() -> None:
+    g = badge.Factored(np.ones((5000, 2)), np.ones((5000, 4000)))
+    with pytest.raises(InputError, match=r"min\(N, C·D\) = min\(5000, 8000\), above the limit 4096.*mcmc"):
+        kdpp(g, 2, np.random.default_rng(0), method="exact")
+
+
+# --- the chain ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_ratio_is_the_ratio_of_determinants(k: int) -> None:
+    """Also after several accepted swaps within one block, for every proposal behind them."""
+    g = badge.gradient_embedding(outputs(9, 3, 3, seed=4))
+    x = unit(g, torch.arange(9))
+    full = x.gram(x).numpy()
+
+    def det(s: list[int]) -> float:
+        return float(np.linalg.det(full[np.ix_(s, s)]))
+
+    inside, proposals = list(range(k)), list(range(k, 9))
+    members = unit(g, torch.tensor(inside))
+    block = Block(invert(members), members, unit(g, torch.tensor(proposals)))
+    for t, swap_slot in ((0, 1), (2, 0), (3, 1), (4, 1)):
+        for later in range(t, len(proposals)):
+            for slot in range(k):
+                swapped = [proposals[later] if s == slot else inside[s] for s in range(k)]
+                assert block.ratio(later, slot) == pytest.approx(det(swapped) / det(inside), rel=1e-8)
+        block.swap(t, swap_slot)
+        inside[swap_slot] = proposals[t]
+    np.testing.assert_allclose(block.inverse().numpy(), np.linalg.inv(full[np.ix_(inside, inside)]), rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (6, 3)])
+def test_detailed_balance(n: int, k: int) -> None:
+    """The transition matrix over all subsets, from the ratios that the chain uses, keeps the law of the k-DPP."""
+    g = badge.gradient_embedding(outputs(n, 3, 2, seed=n))
+    norms = g.sq_norms.double().numpy()
+    law = kdpp_law(matrix(g), k)
+    states = list(law)
+    transition = np.zeros((len(states), len(states)))
+    for a, state in enumerate(states):
+        others = [i for i in range(n) if i not in state]
+        members = unit(g, torch.tensor(state))
+        block = Block(invert(members), members, unit(g, torch.tensor(others)))
+        for (t, new), (slot, old) in itertools.product(enumerate(others), enumerate(state)):
+            b = states.index(tuple(sorted({*state, new} - {old})))
+            transition[a, b] += min(1.0, block.ratio(t, slot) * norms[new] / norms[old]) / (k * len(others))
+        transition[a, a] = 1 - transition[a].sum()
+    pi = np.array(list(law.values()))
+    flow = pi[:, None] * transition
+    np.testing.assert_allclose(flow, flow.T, atol=1e-7)
+    np.testing.assert_allclose(pi @ transition, pi, atol=1e-7)
+    assert transition.min() >= 0
+    assert abs(np.sort(np.abs(np.linalg.eigvals(transition)))[-2]) < 1  # and it has no other
+
+
+def test_frequencies_after_many_steps() -> None:
+    x = np.array([[1.0, 0.2], [0.3, 2.0], [0.8, 0.9], [1.5, -0.5]])
+    counts = as_sets(tally(lambda rng: kdpp(badge.Dense(x), 2, rng, steps=500), 120, 5))
+    assert chi_square(counts, kdpp_law(x, 2)) > ACCEPTED
+
+
+def test_one_step_from_the_start_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one step the law is one row of the transition matrix: few steps remember where they started."""
+    x = np.array([[1.0, 0.2], [0.3, 2.0], [0.8, 0.9], [1.5, -0.5]])
+    g = badge.Dense(x)
+    start = tuple(sorted(independent_rows(g, 2).tolist()))
+    gram = x @ x.T
+    det = {s: np.linalg.det(gram[np.ix_(s, s)]) for s in itertools.combinations(range(4), 2)}
+    law = dict.fromkeys(det, 0.0)
+    for old, new in itertools.product(start, set(range(4)) - set(start)):
+        s = tuple(sorted({*start, new} - {old}))
+        law[s] += min(1.0, det[s] / det[start]) / 4
+    law[start] = 1 - sum(p for s, p in law.items() if s != start)
+    assert chi_square(as_sets(tally(lambda rng: kdpp(g, 2, rng, steps=1), 1200, 6)), law) > ACCEPTED
+
+
+def test_default_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """⌊5 k ln k⌋, as the paper's appendix has it; at least 1."""
+    asked: list[int] = []
+    monkeypatch.setattr(sampler, "swap_chain", lambda features, k, rng, steps: asked.append(steps) or np.arange(k))
+    g = badge.Dense(np.eye(12))
+    for k in (2, 3, 10):
+        kdpp(g, k, np.random.default_rng(0))
+    assert asked == [6, 16, 115]
+
+
+def test_one_point_is_drawn_exactly() -> None:
+    g = badge.gradient_embedding(outputs(6, 3, 2, seed=7))
+    counts = tally(lambda rng: kdpp(g, 1, rng), 3000, 8)
+    assert chi_square(counts, kdpp_law(matrix(g), 1)) > ACCEPTED
+
+
+def test_the_whole_pool_has_one_answer() -> None:
+    g = badge.gradient_embedding(outputs(4, 3, 4))
+    for method in ("mcmc", "exact"):
+        assert sorted(kdpp(g, 4, np.random.default_rng(0), method=method).tolist()) == [0, 1, 2, 3]  # type: ignore[arg-type]
+
+
+def test_the_inverse_stays_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long chain over badly conditioned sets: after every block B · Gram is the identity, refreshed before it drifts."""
+    errors: list[float] = []
+    start = Block.__init__
+
+    def watched(self: Block, inverse: torch.Tensor, members: Any, proposals: Any) -> None:
+        gram = members.gram(members)
+        errors.append(float((gram @ inverse - torch.eye(len(gram), dtype=gram.dtype)).abs().max()))
+        start(self, inverse, members, proposals)
+
+    refreshed: list[int] = []
+    monkeypatch.setattr(Block, "__init__", watched)
+    monkeypatch.setattr(chain, "invert", lambda members: refreshed.append(1) or invert(members))
+    rng = np.random.default_rng(0)
+    x = np.ones((200, 1)) + 1e-3 * rng.normal(size=(200, 30))  # nearly parallel rows
+    picks = swap_chain(badge.Dense(x), 15, rng, 1500)
+    assert len(set(picks.tolist())) == 15
+    assert max(errors) < 1e-4
+    assert len(refreshed) > 1
+
+
+def test_a_good_inverse_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    refreshed: list[int] = []
+    monkeypatch.setattr(chain, "invert", lambda members: refreshed.append(1) or invert(members))
+    rng = np.random.default_rng(0)
+    swap_chain(badge.Dense(rng.normal(size=(200, 30))), 15, rng, 500)
+    assert len(refreshed) == 1  # at the start only
+
+
+def test_norms_over_many_decades() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 8)) * 10.0 ** rng.uniform(-6, 6, size=(60, 1))
+    for method in ("mcmc", "exact"):
+        picks = kdpp(badge.Dense(x), 3, rng, method=method)  # type: ignore[arg-type]
+        assert len(set(picks.tolist())) == 3
+
+
+# --- rank --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["mcmc", "exact"])
+def test_k_above_the_rank_bound(method: Any) -> None:
+    """The rows of a sum to 0: (C−1)·(D+bias) at most."""
+    out = outputs(50, 3, 4)
+    for bias, bound in ((False, 8), (True, 10)):
+        g = badge.gradient_embedding(out, bias=bias)
+        with pytest.raises(
+            RankError, match=f"asked for {bound + 1} points of a kernel of rank at most {bound}.*kmeanspp"
+        ):
+            kdpp(g, bound + 1, np.random.default_rng(0), method=method)
+        assert len(set(kdpp(g, bound, np.random.default_rng(0), method=method).tolist())) == bound
+
+
+@pytest.mark.parametrize("method", ["mcmc", "exact"])
+def test_rank_found_on_the_way(method: Any) -> None:
+    """Columns that are there but add nothing: the Cholesky stops, and the error names both numbers."""
+    rng = np.random.default_rng(3)
+    x = badge.Dense(rng.normal(size=(40, 4)) @ rng.normal(size=(4, 10)))
+    with pytest.raises(RankError, match=r"asked for 5 points of a kernel of rank 4"):
+        kdpp(x, 5, rng, method=method)
+    assert len(kdpp(x, 4, rng, method=method)) == 4
+
+
+@pytest.mark.parametrize("method", ["mcmc", "exact"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_all_zero_gradients(method: Any, k: int) -> None:
+    with pytest.raises(RankError, match=f"asked for {k} points? of a kernel of rank 0"):
+        kdpp(badge.Dense(np.zeros((5, 3))), k, np.random.default_rng(0), method=method)
+
+
+def test_duplicates_are_never_together() -> None:
+    x = np.repeat(np.random.default_rng(0).normal(size=(6, 6)), 5, axis=0)
+    for method in ("mcmc", "exact"):
+        for seed in range(10):
+            picks = kdpp(badge.Dense(x), 6, np.random.default_rng(seed), method=method)  # type: ignore[arg-type]
+            assert len({int(i) // 5 for i in picks}) == 6
+
+
+def test_long_copies_do_not_hide_short_rows() -> None:
+    """Many copies of one very long row: rounding of their residual must not pass for rank, nor crowd out the others."""
+    rng = np.random.default_rng(0)
+    long = rng.uniform(1e9, 2e9, size=(300, 1)) * ([[0.3, 0.4, 0.1]] + 1e-8 * rng.normal(size=(300, 3)))
+    x = np.concatenate([long, 1e-1 * np.eye(3)])
+    assert len(kdpp(badge.Dense(x), 3, rng)) == 3
+
+
+def test_arguments() -> None:
+    g = badge.Dense(np.eye(4))
+    with pytest.raises(InputError, match="method must be 'mcmc' or 'exact', not 'gibbs'"):
+        kdpp(g, 2, np.random.default_rng(0), method="gibbs")  # type: ignore[arg-type]
+    for method, steps in (("exact", 10), ("mcmc", 0)):
+        with pytest.raises(InputError, match=f"steps={steps} with method='{method}'"):
+            kdpp(g, 2, np.random.default_rng(0), method=method, steps=steps)  # type: ignore[arg-type]
