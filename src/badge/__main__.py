@@ -1,0 +1,5 @@
+"""`python -m badge` is `badge`."""
+
+from badge.cli import main
+
+main()
