@@ -77,8 +77,8 @@ class Block:
 
     def __init__(self, inverse: Tensor, members: Rows, proposals: Rows) -> None:
         self.base, self.members, self.proposals = inverse, members, proposals
-        self.updates: list[Tensor] = []  # B = base + Σ ± u uᵀ
-        self.signs: list[float] = []
+        self.updates = inverse.new_empty(len(inverse), 2 * len(proposals))  # B = base + Σ ± u uᵀ, columns u
+        self.signs = inverse.new_tensor([-1.0, 1.0]).repeat(len(proposals))
         self.swapped: list[int] = []
         self.diagonal = inverse.diagonal().clone()
         self.b = members.gram(proposals)
@@ -100,9 +100,9 @@ class Block:
         z = self.y[:, t] - x * (self.y[slot, t] / pivot)
         z[slot] = -1.0
         # B changes by − x xᵀ / pivot + z zᵀ / rest
-        for vector, scale, sign in ((x, pivot, -1.0), (z, rest, 1.0)):
-            self.updates.append(vector / scale**0.5)
-            self.signs.append(sign)
+        done = 2 * len(self.swapped)
+        self.updates[:, done] = x / pivot**0.5
+        self.updates[:, done + 1] = z / rest**0.5
         self.diagonal += z.square() / rest - x.square() / pivot
         new, old = self.among[t], self.b[slot].clone()
         change, y_slot = new - old, self.y[slot].clone()
@@ -110,21 +110,21 @@ class Block:
         along_x, along_z = y_slot + change * pivot, z @ self.b
         self.left -= 2 * change * y_slot + change.square() * pivot
         self.left += along_x.square() / pivot - along_z.square() / rest
-        self.y += torch.outer(x, change - along_x / pivot) + torch.outer(z, along_z / rest)
+        self.y.addr_(x, y_slot, alpha=-1 / pivot).addr_(z, along_z, alpha=1 / rest)
         for member, proposal in zip(self.members.factors, self.proposals.factors, strict=True):
             member[slot] = proposal[t]
         self.swapped.append(slot)
 
     def _column(self, slot: int) -> Tensor:
-        column = self.base[:, slot].clone()
-        for u, sign in zip(self.updates, self.signs, strict=True):
-            column += u * (sign * u[slot])
-        return column
+        done = 2 * len(self.swapped)
+        u = self.updates[:, :done]
+        return torch.addmv(self.base[:, slot], u, u[slot] * self.signs[:done])
 
     def inverse(self) -> Tensor:
         """B after the swaps, in place of the one before."""
-        u = torch.stack(self.updates, dim=1)
-        return self.base.addmm_(u * u.new_tensor(self.signs), u.T)
+        done = 2 * len(self.swapped)
+        u = self.updates[:, :done]
+        return self.base.addmm_(u * self.signs[:done], u.T)
 
 
 def unit(features: Features, ids: Tensor) -> Rows:
