@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -248,6 +249,24 @@ def test_a_worker_that_dies_takes_one_cell_with_it(tmp_path: Path, monkeypatch: 
         (deadly, "its process died (exit code 7); out of memory?")
     ]
     assert all(finished(cell, tmp_path) for cell in good)
+
+
+def test_a_worker_that_dies_idle_takes_nothing_with_it(tmp_path: Path) -> None:
+    outcomes = []
+    for outcome in Processes(1).map(In(tmp_path), variants("rand", seeds=2), lambda *numbers: None):
+        outcomes.append(outcome.error)
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+    assert outcomes == [None, None]
+
+
+class In:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, cell: Cell, notify: Any) -> None:
+        run_cell(cell, self.folder, notify)
 
 
 def test_a_batch_that_cannot_be_chosen_is_a_failed_cell(tmp_path: Path) -> None:

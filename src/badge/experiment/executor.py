@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -64,8 +65,13 @@ class Processes:
             while waiting or busy:
                 while waiting and idle:
                     process, pipe = idle.pop()
+                    try:
+                        pipe.send(waiting[-1])
+                    except OSError:  # it died while it had nothing to do
+                        process.join()
+                        idle.append(_spawn(run))
+                        continue
                     busy[pipe] = (process, waiting.pop())
-                    pipe.send(busy[pipe][1])
                 for pipe in [pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection)]:
                     process, cell = busy[pipe]
                     try:
@@ -101,10 +107,11 @@ def _spawn(run: Run) -> tuple[Any, Connection]:
 def _work(run: Run, pipe: Connection) -> None:
     """The life of a worker: a cell comes in, its rounds and its outcome go out."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends its workers
     while True:
         try:
             cell = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         pipe.send(_outcome(run, cell, lambda *numbers: pipe.send(numbers)))
 
