@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from badge.errors import InputError
-from badge.types import CHUNK_BYTES, Outputs, as_tensor, check_finite
+from badge.types import CHUNK_BYTES, Outputs, as_index, as_tensor, check_finite
 
-__all__ = ["Dense", "Factored", "Features", "Rows", "gradient_embedding"]
+__all__ = ["Dense", "Factored", "Features", "Rows", "check_same", "gradient_embedding"]
 
 #: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
 TILE_BYTES = 2**20
@@ -132,14 +131,14 @@ class Features:
 
     def sq_dists(self, other: Features) -> Tensor:
         """Squared distances of every row to the rows of `other`, [N, M]."""
-        _check_same(self, other)
+        check_same(self, other)
         to = other.rows(slice(None))
         return torch.cat([self.rows(tile).sq_dists(to) for tile in self.tiles()])
 
     def gram(self, other: Features | None = None) -> Tensor:
         """Inner products of every row with the rows of `other` (its own where None), [N, M]."""
         other = self if other is None else other
-        _check_same(self, other)
+        check_same(self, other)
         to = other.rows(slice(None))
         return torch.cat([self.rows(tile).gram(to) for tile in self.tiles()])
 
@@ -180,7 +179,7 @@ class Dense(Features):
         return self
 
     def __getitem__(self, ids: Any) -> Dense:
-        return Dense.trusted(self.rows(_index(ids, self.device)).factors[0])
+        return Dense.trusted(self.rows(_index(ids, len(self), self.device)).factors[0])
 
 
 class Factored(Features):
@@ -193,11 +192,27 @@ class Factored(Features):
     """
 
     def __init__(self, a: Any, h: Any, bias: bool = False) -> None:
-        self.factors = (_factor(a, "a"), _factor(h, "h"))
-        self.bias = bias
+        a, h = as_tensor(a, "a"), as_tensor(h, "h")
+        if a.ndim != 2 or h.ndim != 2 or len(a) != len(h) or 0 in (*a.shape, *h.shape):
+            raise InputError(
+                f"a must be [N, C] and h [N, D] with the same N; got {tuple(a.shape)} and {tuple(h.shape)}"
+            )
+        check_finite(a, "a")
+        check_finite(h, "h")
+        self._set(a, h, bias)
+
+    def _set(self, a: Any, h: Any, bias: bool) -> None:
+        self.factors, self.bias = (a, h), bias
         c, d = self.factors[0].shape[1], self.factors[1].shape[1] + bias
         # The rows of a sum to 0 (but for the one column of a binary problem), which costs one dimension.
         self.rank_bound = min(len(self), max(1, c - 1) * d)
+
+    @classmethod
+    def trusted(cls, a: Any, h: Any, bias: bool = False) -> Factored:
+        """Features of factors that were validated before (or that are read row block by row block); nothing is read."""
+        self = cls.__new__(cls)
+        self._set(a, h, bias)
+        return self
 
     @property
     def a(self) -> Tensor:
@@ -213,8 +228,8 @@ class Factored(Features):
         return self.rows(slice(None)).factors[factor]
 
     def __getitem__(self, ids: Any) -> Factored:
-        a, h = self.rows(_index(ids, self.device)).factors
-        return Factored(a, h)
+        a, h = self.rows(_index(ids, len(self), self.device)).factors
+        return Factored.trusted(a, h)
 
 
 class Residual:
@@ -252,21 +267,15 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     a: Residual | Tensor = Residual(outputs.probabilities)
     if outputs.probabilities.numel() * 4 <= CHUNK_BYTES:
         a = a[:]  # small: work it out once
-    return Factored(a, outputs.embeddings, bias)
+    return Factored.trusted(a, outputs.embeddings, bias)
 
 
-def _factor(x: Any, name: str) -> Any:
-    """A tensor; what gives rows when asked (a residual, a view of a pool on disk) stays as it is."""
-    return x if hasattr(x, "index_select") and not isinstance(x, Tensor) else as_tensor(x, name)
+def _index(ids: Any, n: int, device: torch.device) -> slice | Tensor:
+    return ids if isinstance(ids, slice) else as_index(ids, n).to(device)
 
 
-def _index(ids: Any, device: torch.device) -> slice | Tensor:
-    if isinstance(ids, slice):
-        return ids
-    return torch.as_tensor(np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids), dtype=torch.int64).to(device)
-
-
-def _check_same(x: Features, y: Features) -> None:
+def check_same(x: Features, y: Features) -> None:
+    """Rows of `x` and `y` can be compared only where they have the same factors."""
     shapes = [[int(f.shape[1]) for f in z.factors] for z in (x, y)]
     if x.bias:
         shapes[0][-1] += 1

@@ -51,10 +51,10 @@ def select_from(
         )
     chosen, rng = get(strategy), generator(seed)
     n = len(outputs)
-    if exclude is None or len(exclude) == 0:
-        check_k(k, n)
+    check_k(k, n)
+    done = torch.unique(as_index([] if exclude is None else exclude, n))
+    if not len(done):
         return _checked(chosen(outputs, k, rng, labeled=labeled), k, n)
-    done = torch.unique(as_index(exclude, n))
     outside = done[(done < 0) | (done >= n)]
     if len(outside):
         raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {n - 1}")
@@ -65,8 +65,10 @@ def select_from(
         raise InputError(f"asked for {k} of {len(left)} candidates: {n} in the pool, {len(done)} excluded")
     if labeled is None and getattr(chosen, "needs_labeled", False):
         labeled = outputs[done]
-    picks = _checked(chosen(_take(outputs, left), k, rng, labeled=labeled), k, len(left))
-    return left.numpy()[picks]
+    # A strategy of one's own is given tensors; ours read rows as they need them.
+    ours = getattr(chosen, "__module__", "").startswith("badge.strategies.")
+    rest = _take(outputs, left) if ours else outputs[left]
+    return left.numpy()[_checked(chosen(rest, k, rng, labeled=labeled), k, len(left))]
 
 
 def _checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:

@@ -133,7 +133,11 @@ def as_tensor(array: Any, name: str) -> Tensor:
 
 def as_index(ids: Any, n: int) -> Tensor:
     """Row positions as an int64 tensor; a boolean mask becomes its positions."""
-    index = torch.as_tensor(np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids))
+    ids = sorted(ids) if isinstance(ids, set | frozenset) else ids
+    array = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids)
+    if array.dtype.kind not in "iubf":
+        raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
+    index = torch.as_tensor(array)
     if index.dtype == torch.bool:
         if index.shape != (n,):
             raise InputError(f"a mask of shape {tuple(index.shape)} cannot index {n} rows")

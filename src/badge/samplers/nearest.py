@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from badge.errors import InputError
-from badge.features import Features, Rows
+from badge.features import Features, Rows, check_same
 
 __all__ = ["Nearest", "exact_pairs"]
 
@@ -61,6 +61,7 @@ class Nearest:
         self.tile_seen = torch.zeros(tiles, dtype=torch.int64, device=device)
         self.spent = torch.zeros(tiles, dtype=torch.int64, device=device)
         if given is not None:
+            check_same(features, given)
             for part in given.tiles():
                 self.add(given.rows(part))
 

@@ -102,6 +102,7 @@ class ALBL:
             "importance": {str(i): w for i, w in self.importance.items()},
             "drawn": self.drawn,
             "drawn_probabilities": self.drawn_probabilities,
+            "batch_importance": self._batch_importance,  # of a batch whose ids are not known yet
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -110,3 +111,4 @@ class ALBL:
         self.importance = {int(i): float(w) for i, w in state["importance"].items()}
         self.drawn = state["drawn"]
         self.drawn_probabilities = list(state["drawn_probabilities"])
+        self._batch_importance = list(state["batch_importance"])
