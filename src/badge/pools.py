@@ -11,7 +11,7 @@ import torch
 
 from badge.errors import InputError
 
-__all__ = ["fingerprint", "length", "take"]
+__all__ = ["SAMPLE", "fingerprint", "length", "take", "value_digest"]
 
 #: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
 SAMPLE = 64
@@ -77,7 +77,7 @@ def fingerprint(pool: Any) -> dict[str, Any]:
 
 def _item_digest(pool: Any, position: int) -> bytes:
     """Digest of one item, read twice: one that comes out different (random transforms) counts by its type alone."""
-    first, second = (_digest(_item(pool, position)) for _ in range(2))
+    first, second = (value_digest(_item(pool, position)) for _ in range(2))
     return first if first == second else type(_item(pool, position)).__qualname__.encode()
 
 
@@ -85,7 +85,7 @@ def _item(pool: Any, position: int) -> Any:
     return pool.iloc[position].tolist() if hasattr(pool, "iloc") else example(pool[position])
 
 
-def _digest(value: Any) -> bytes:
+def value_digest(value: Any) -> bytes:
     """A digest of plain data that does not depend on the process or the kind of array."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
@@ -93,9 +93,9 @@ def _digest(value: Any) -> bytes:
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, Mapping):
-        value = sorted((str(key), _digest(entry)) for key, entry in value.items())
+        value = sorted((str(key), value_digest(entry)) for key, entry in value.items())
     elif isinstance(value, list | tuple):
-        value = [_digest(entry) for entry in value]
+        value = [value_digest(entry) for entry in value]
     elif not isinstance(value, str | bytes | None):
         array = np.asarray(value)
         value = type(value).__qualname__ if array.dtype == object else (array.shape, str(array.dtype), array.tobytes())

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from badge.pools import SAMPLE, value_digest
 from badge.prediction.pools import Pool
 from badge.prediction.torch_models import random_state_kept, unwrap
 
 __all__ = ["model_digest", "pool_digest"]
-
-#: Items of the pool that identify it, evenly spread, the first and the last among them.
-SAMPLE = 64
 
 
 def model_digest(model: Any) -> str:
@@ -44,28 +41,5 @@ def pool_digest(pool: Pool) -> str:
         np.random.seed(0)  # noqa: NPY002
         torch.default_generator.manual_seed(0)
         for item in pool.items(positions):
-            _add(digest, item)
+            digest.update(value_digest(item))
     return f"{pool.rows}:{digest.hexdigest()}"
-
-
-def _add(digest: Any, value: Any) -> None:
-    """Numbers, texts, arrays and images by value, containers by their parts, anything else by its type."""
-    if isinstance(value, Mapping):
-        for key in sorted(value, key=str):
-            digest.update(f"{key}=".encode())
-            _add(digest, value[key])
-    elif isinstance(value, list | tuple):
-        digest.update(f"[{len(value)}".encode())
-        for part in value:
-            _add(digest, part)
-    elif isinstance(value, str | bytes | bool | int | float | None):
-        digest.update(repr(value).encode())
-    elif isinstance(value, Tensor):
-        _add(digest, value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    else:
-        array = value if isinstance(value, np.ndarray) else np.asarray(value)  # images and rows of tables too
-        kind = type(value).__name__ if array.dtype.kind == "O" else f"{array.dtype}"
-        digest.update(f"{kind}{array.shape}".encode())
-        digest.update(
-            repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
-        )
