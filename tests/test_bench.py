@@ -121,6 +121,7 @@ def test_seconds_in_a_process_of_its_own() -> None:
     assert [len(t.seconds) for t in timings] == [3, 3, 3]
     assert all(0 < t.median < 5 for t in timings)
     assert [t.distinct for t in timings] == [True, True, None]
+    assert all(t.others is None or 0 <= t.others <= (os.cpu_count() or 1) for t in timings)
 
 
 def test_same_picks_and_memory() -> None:
@@ -145,6 +146,12 @@ def test_slow_contenders_run_less_often(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_process_that_fails_says_so() -> None:
     with pytest.raises(BadgeError, match="asked for 300 of 200"):
         measure.memory(Run("ours", SMALL, 300), threads=1)
+
+
+def test_a_noisy_machine_is_noted() -> None:
+    quiet, noisy = (Timing(Run("ours", SMALL, 5), 1, [1.0], True, others) for others in (0.02, 1.3))
+    assert bars.counts(quiet) == "ours 1 s (1 ×)"
+    assert bars.counts(noisy).endswith("other processes used 1.3 cores")
 
 
 def test_verdicts() -> None:

@@ -18,6 +18,8 @@ from badge.bench.measure import Memory, Run, Timing
 __all__ = ["SECTIONS", "Bar", "Lab"]
 
 MB = 10**6
+#: Cores in use by other processes above which a time is not of a quiet machine.
+NOISE = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,14 @@ def ratio(x: Timing, y: Timing) -> float | None:
 
 def counts(*timings: Timing) -> str:
     """Medians, and of how many repeats: slow ones have fewer."""
-    return "; ".join(
+    parts = [
         f"{t.run.contender} {t.median:.3g} s ({len(t.seconds)} ×)" if t.seconds else f"{t.run.contender}: {t.missing}"
         for t in timings
-    )
+    ]
+    others = max((t.others or 0 for t in timings), default=0)
+    if others > NOISE:
+        parts.append(f"other processes used {others:.1f} cores")
+    return "; ".join(parts)
 
 
 def mnist(lab: Lab, k: int) -> list[Bar]:
@@ -186,7 +192,7 @@ def growth(lab: Lab) -> list[Bar]:
     for kind in ("skewed", "isotropic"):
         small, large = (Run("ours", Input(kind, n, 10, 256), 1_000) for n in (100_000, 1_000_000))
         t = lab.all_seconds([small, large])
-        note = f"{t[0].median:.3g} s ({len(t[0].seconds)} ×) and {t[1].median:.3g} s ({len(t[1].seconds)} ×)"
+        note = counts(*t)
         what = f"{kind}, (10, 256), k = 1,000: time at N = 1,000,000 / at 100,000"
         bars.append(Bar("growth", what, "≤", 11, None, ratio(t[1], t[0]), threads=lab.threads, note=note))
     return bars
@@ -214,7 +220,7 @@ def kdpp(lab: Lab) -> list[Bar]:
     what = "N = 2,000, (10, 256), k = 50"
     notes = [counts(*(t for name, t in beside.items() if name.endswith(m))) for m in ("exact", "mcmc")]
     return [
-        Bar("kdpp", f"mcmc, {steps:,} steps, N = 20,000, (26, 1024), k = 1,000", "≤", 60, None, t.median, "s", 2, "1 ×"),
+        Bar("kdpp", f"mcmc, {steps:,} steps, N = 20,000, (26, 1024), k = 1,000", "≤", 60, None, t.median, "s", 2, counts(t)),
         Bar("kdpp", "mcmc, 100 steps, same, k = 10,000: peak memory with its inputs", "≤", 4_000, None, peak, "MB", 2,
             m.missing or f"{m.seconds:.3g} s"),
         Bar("kdpp", f"exact, {what}: DPPy / ours", "≥", 1, None, exact, threads=lab.threads, note=notes[0]),

@@ -48,7 +48,9 @@ def run(
         for name in only or (NAMES if full else QUICK):
             console.rule(f"{name}, {count} thread{'s' * (count > 1)}", style="dim")
             lab = Lab(
-                threads=count, repeats=repeats, tell=lambda line: console.print(line, style="dim", highlight=False)
+                threads=count,
+                repeats=repeats,
+                tell=lambda line: console.print(line, style="dim", highlight=False, soft_wrap=True),
             )
             found = _section(name, lab, about)
             results = report.save(found, out / "results.json")
@@ -57,6 +59,7 @@ def run(
                     f"{bar['verdict']}: {bar['what']} {report.number(bar['measured'], bar['unit'])} "
                     f"(must {bar['sense']} {report.number(bar['must'], bar['unit'])})",
                     style={"missed": "red", "goal": "green"}.get(bar["verdict"]),
+                    soft_wrap=True,
                 )
     if report.plot(results, out / "plot.png"):
         console.print(f"plot: {out / 'plot.png'}")
@@ -99,6 +102,13 @@ def _cost(name: str, lab: Lab) -> list[dict[str, Any]]:
     module = COSTS[name]
     if importlib.util.find_spec(module) is None:
         return []
+    import torch
+
     lab.tell(f"cost of {name}")
     measure: Callable[..., dict[str, Any]] = importlib.import_module(module).measure
-    return [{"what": f"badge {name} over the bare loop, {lab.threads} threads", **measure(threads=lab.threads)}]
+    before = torch.get_num_threads()
+    torch.set_num_threads(lab.threads)
+    try:
+        return [{"what": f"badge {name} over the bare loop, {lab.threads} thread(s)", **measure()}]
+    finally:
+        torch.set_num_threads(before)

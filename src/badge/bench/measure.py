@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Timing:
-    """`seconds` of every repeat, scaled to k centres where the contender is a yardstick. `missing`: why there are none."""
+    """`seconds` of every repeat, scaled to k centres where the contender is a yardstick. `missing`: why there are none.
+
+    `others`: how many cores the machine's other processes used meanwhile; on a quiet machine 0.
+    """
 
     run: Run
     threads: int
     seconds: list[float] = field(default_factory=list)
     distinct: bool | None = None
+    others: float | None = None
     missing: str | None = None
 
     @property
@@ -140,6 +144,7 @@ def _seconds(runs: Sequence[Run], repeats: int, budget: float) -> list[dict[str,
         picks.append(None if contender.missing else contender.prepare(loaded[run.input], run.k))
         if not contender.missing:
             contender.prepare(loaded[run.input], min(run.k, 8))(0)  # warms up: libraries, pages, thread pools
+    quiet = _others()
     for repeat in range(repeats):
         order = range(len(runs)) if repeat % 2 == 0 else reversed(range(len(runs)))
         for i in order:
@@ -151,7 +156,9 @@ def _seconds(runs: Sequence[Run], repeats: int, budget: float) -> list[dict[str,
             taken.append(time.perf_counter() - start)
             if positions is not None:
                 answers[i]["distinct"] = len(np.unique(positions)) == runs[i].k and answers[i]["distinct"] is not False
+    others = quiet()
     for run, answer in zip(runs, answers, strict=True):
+        answer["others"] = others
         per = CONTENDERS[run.contender].per_columns
         answer["seconds"] = [s * run.k / per for s in answer["seconds"]] if per else answer["seconds"]
     return answers
@@ -192,6 +199,29 @@ def _memory(run: Run) -> dict[str, Any]:
             return {"input_bytes": size, "seconds": taken, "missing": "memory is read from /proc, which is not there"}
         grown = {name: peak[name] - before[now] for name, now in (("VmHWM", "VmRSS"), ("RssAnon", "RssAnon"))}
         return {"input_bytes": size, "peak": grown["VmHWM"], "anonymous": grown["RssAnon"], "seconds": taken}
+
+
+def _others() -> Callable[[], float | None]:
+    """Starts a watch; what it returns tells how many cores were busy since then with other processes than this one."""
+
+    def busy() -> float | None:
+        try:
+            line = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+        except OSError:
+            return None
+        user, nice, system, _, _, irq, softirq, steal = (int(x) for x in line.split()[1:9])
+        return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+    before, mine, start = busy(), time.process_time(), time.monotonic()
+
+    def since() -> float | None:
+        after = busy()
+        if before is None or after is None:
+            return None
+        ours, taken = time.process_time() - mine, max(time.monotonic() - start, 1e-9)
+        return round(max(0.0, after - before - ours) / taken, 2)
+
+    return since
 
 
 def _status() -> dict[str, int]:
