@@ -214,10 +214,10 @@ def kdpp(lab: Lab) -> list[Bar]:
     [t] = lab.all_seconds([Run("ours k-DPP mcmc", letter, 1_000)], threads=2, repeats=1)
     m = lab.memory(Run("ours k-DPP mcmc, 100 steps", letter, 10_000), threads=2)
     peak = None if m.peak is None else (m.peak + m.input_bytes) / MB
-    small = Input("skewed", 2_000, 10, 256)
+    small = Input("skewed", 1_000, 10, 256)
     beside = lab.seconds(small, 50, "ours k-DPP exact", "DPPy exact", "ours k-DPP mcmc", "DPPy mcmc")
     exact, mcmc = (ratio(beside[f"DPPy {m}"], beside[f"ours k-DPP {m}"]) for m in ("exact", "mcmc"))
-    what = "N = 2,000, (10, 256), k = 50"
+    what = "N = 1,000, (10, 256), k = 50"
     notes = [counts(*(t for name, t in beside.items() if name.endswith(m))) for m in ("exact", "mcmc")]
     return [
         Bar("kdpp", f"mcmc, {steps:,} steps, N = 20,000, (26, 1024), k = 1,000", "≤", 60, None, t.median, "s", 2, counts(t)),
