@@ -8,6 +8,7 @@ Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -102,6 +103,7 @@ def _check_bytes(name: str, *parts: files.Array) -> None:
             raise DataError(f"{name}: images must be bytes [N, H, W] or [N, H, W, C], not {found}")
 
 
+@lru_cache(maxsize=1)  # scikit-learn parses a text file on every call; a cell on digits takes hardly longer than that
 def _digits() -> files.Arrays:
     try:
         from sklearn.datasets import load_digits

@@ -226,17 +226,22 @@ def load(name: str, seed: int, raw: bool) -> Dataset:
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Compute on `count` threads, in torch and in the libraries below numpy: other numbers of threads, other bits."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise MissingExtraError("running experiments", "threadpoolctl", "study") from None
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        with threadpool_limits(count):
+        with _pools_of_threads().limit(limits=count):
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)  # looks through all loaded libraries, which takes a while
+def _pools_of_threads() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        raise MissingExtraError("running experiments", "threadpoolctl", "study") from None
+    return ThreadpoolController()
 
 
 def versions() -> dict[str, str]:
