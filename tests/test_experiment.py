@@ -471,3 +471,10 @@ def test_a_live_table_on_a_terminal() -> None:
 def test_journals_of_experiments_are_plain_json_lines(reference: Path) -> None:
     for line in journal_path(CELL, reference).read_text(encoding="utf-8").splitlines():
         assert "event" in json.loads(line)
+
+
+def test_the_cost_of_a_cell_is_measured() -> None:
+    from badge.bench.cell_cost import measure
+
+    found = measure(repeats=1, labels=100)
+    assert found["whole"] > found["parts"] > 0 and found["ratio"] == found["whole"] / found["parts"]

@@ -17,7 +17,11 @@ from badge.errors import InputError, UnknownNameError
 __all__ = ["NAMES", "QUICK", "run"]
 
 #: Modules that measure what other parts of badge cost, each with `measure() -> {"ratio": …}`.
-COSTS = {"predict": "badge.bench.predict_cost", "train": "badge.bench.train_cost"}
+COSTS = {
+    "cell": "badge.bench.cell_cost",
+    "predict": "badge.bench.predict_cost",
+    "train": "badge.bench.train_cost",
+}
 #: The bars that need neither hours nor 5 GB of disk, and the profile.
 QUICK = [*(name for name in bars.SECTIONS if name != "memmap"), "profile"]
 NAMES = [*bars.SECTIONS, "profile", *COSTS, "grid"]
