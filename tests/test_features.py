@@ -132,7 +132,10 @@ def test_rows_by_position_mask_and_slice() -> None:
 
 
 def test_binary_columns_have_one_law() -> None:
-    """One column p = P(+1) and the two columns (1 − p, p) give the same draws: all distances differ by one factor."""
+    """One column p = P(+1) and the two columns (1 − p, p) give the same draws: all distances differ by one factor.
+
+    small-text 1.4.1 skips the label where K = 2.
+    """
     rng = np.random.default_rng(0)
     p, h = np.array([0.9, 0.5, 0.3, 0.55, 0.02]), rng.normal(size=(5, 2))
     one, two = badge.Outputs(p[:, None], h), badge.Outputs(np.column_stack([1 - p, p]), h)

@@ -115,6 +115,16 @@ def test_gradient_embeddings(seed: int, blocks: None) -> None:
     assert picks[0] == kcenter(badge.Dense(g.as_matrix()), 60, np.random.default_rng(seed)).tolist()
 
 
+def test_a_larger_pool_with_all_its_machinery() -> None:
+    """Skewed norms, some duplicates, enough picks that bounds are renewed for the whole pool on the way."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(2000, 8)) * 10.0 ** rng.uniform(-2, 1, size=(2000, 1))).astype(np.float32)
+    x[1500:] = x[:500]
+    features = badge.Dense(x)
+    picks = [f(features, 250, np.random.default_rng(1)).tolist() for f in (kcenter, plain_kcenter)]
+    assert picks[0] == picks[1]
+
+
 def test_the_first_pick_is_uniform_by_the_rng() -> None:
     x = badge.Dense([[0.0], [1.0], [5.0], [9.0]])
     assert {int(kcenter(x, 1, np.random.default_rng(s))[0]) for s in range(40)} == {0, 1, 2, 3}
