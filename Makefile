@@ -14,7 +14,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(INSTALLED)
 
 test: $(INSTALLED)  ## the whole test suite
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 demo: $(INSTALLED)  ## the product at work on scikit-learn's digits
 	$(BIN)/badge demo
