@@ -168,7 +168,7 @@ def test_arguments_of_samplers() -> None:
     with pytest.raises(InputError, match="first must be 'uniform' or 'max-norm', not 'random'"):
         badge.samplers.kmeanspp(g, 2, np.random.default_rng(0), first="random")  # type: ignore[arg-type]
     huge = badge.Dense(np.full((3, 2), 1e30, dtype=np.float32))
-    for sampler in (badge.samplers.kmeanspp, badge.samplers.kcenter):
+    for sampler in (badge.samplers.kdpp, badge.samplers.kmeanspp, badge.samplers.kcenter):
         with pytest.raises(InputError, match="overflow float32: scale the embeddings down, or pass them as float64"):
             sampler(huge, 2, np.random.default_rng(0))
     sampler(badge.Dense(huge.as_matrix().double()), 2, np.random.default_rng(0))

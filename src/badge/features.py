@@ -123,10 +123,11 @@ class Features:
     def sq_norms(self) -> Tensor:
         """‖g_i‖² of every row, [N]."""
         sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
-        for (
-            tile
-        ) in self.tiles():  # written in place: small results kept between tiles would stop the heap from shrinking
+        # Written in place: small results kept between tiles would stop the heap from shrinking.
+        for tile in self.tiles():
             sq_norms[tile] = self.rows(tile).sq_norms()
+        if not bool(torch.isfinite(sq_norms.sum(dtype=torch.float64))):
+            raise InputError("squared norms overflow float32: scale the embeddings down, or pass them as float64")
         return sq_norms
 
     def sq_dists(self, other: Features) -> Tensor:

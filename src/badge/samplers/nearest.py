@@ -14,7 +14,6 @@ import math
 import torch
 from torch import Tensor
 
-from badge.errors import InputError
 from badge.features import Features, Rows, check_same
 
 __all__ = ["Nearest", "exact_pairs"]
@@ -40,8 +39,6 @@ class Nearest:
         n, device, dtype = len(features), features.device, features.dtype
         self.features = features
         self.sq_norms = features.sq_norms
-        if not bool(torch.isfinite(self.sq_norms.sum(dtype=torch.float64))):
-            raise InputError("squared norms overflow float32: scale the embeddings down, or pass them as float64")
         self.norms = self.sq_norms.double().sqrt()  # not in place: float64 features share it
         self.bounds = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
         self.seen = torch.zeros(n, dtype=torch.int32, device=device)
