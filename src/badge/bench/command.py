@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -113,6 +114,7 @@ def _cost(name: str, lab: Lab) -> list[dict[str, Any]]:
     before = torch.get_num_threads()
     torch.set_num_threads(lab.threads)
     try:
-        return [{"what": f"badge {name} over the bare loop, {lab.threads} thread(s)", **measure()}]
+        own = {"threads": lab.threads} if "threads" in inspect.signature(measure).parameters else {}
+        return [{"what": f"badge {name} over the bare loop, {lab.threads} thread(s)", **measure(**own)}]
     finally:
         torch.set_num_threads(before)
