@@ -210,7 +210,7 @@ def results() -> dict[str, Any]:
     lab.timings += [Timing(Run("scikit-learn", of, 1_000), 1, missing="not installed")]
     lab.memories = [measure.Memory(Run("ours", of, 1_000), 1, 10**8, 5 * 10**7, 5 * 10**7, 0.1)]
     found = report.record(lab, [Bar("skewed", "plain | ours", "≥", 15, 30, 20.0)], {"commit": "abc", "date": "today"})
-    found["stages"] = [report.stage_record("ours", 0.1, [stages.Stage("f.g", 3, 0.09, 0.9)], {})]
+    found["stages"] = [report.stage_record("ours", 0.1, [stages.Stage("f.g", 3, 0.09, 0.9)], [], {})]
     return found
 
 
@@ -238,8 +238,8 @@ def test_tables_and_page() -> None:
     assert rows["1,000", "plain loop"] == ["2 s", "1", "20 ×"]
     assert rows["1,000", "scikit-learn"] == ["not run: not installed", "–", "–"]
     assert report.memory_rows(found)[0][3:] == ["100 MB", "50 MB", "0.5 ×"]
-    assert report.stage_rows(found)[1][3] == "10 %"
-    assert len(report.tables(found)) == 4
+    assert [row[3] for row in report.step_rows(found)] == ["90 %", "10 %"]
+    assert len(report.tables(found)) == 5
     page = report.into_markdown("before\n<!-- bench: bars -->\nold\n<!-- bench end -->\nafter", found)
     assert page.startswith("before\n") and page.endswith("\nafter") and "old" not in page
     assert "| plain \\| ours | 1 |" in page
@@ -262,10 +262,17 @@ def test_plot(tmp_path: Path) -> None:
 
 
 def test_stages_put_library_time_on_the_caller() -> None:
-    seconds, found = stages.profile(Input("isotropic", 4_000, 4, 64), 20)
-    assert seconds > 0 and abs(sum(s.share for s in found) - 1) < 1e-9
-    assert any(s.name.startswith(("kmeanspp.", "nearest.", "features.")) for s in found)
-    assert found == sorted(found, key=lambda s: -s.seconds)
+    seconds, steps, functions = stages.profile(Input("isotropic", 4_000, 4, 64), 20)
+    assert seconds > 0
+    for found in (steps, functions):
+        assert abs(sum(s.share for s in found) - 1) < 1e-9
+        assert found == sorted(found, key=lambda s: -s.seconds)
+    assert any(s.name.startswith("kmeanspp.") for s in steps)
+    assert any(s.name.startswith("features.") for s in functions)
+    # a made-up profile: badge's f took 1 s itself and called numpy for 2 s, which nobody else did
+    f, library = (f"{stages.HOME}/samplers/kmeanspp.py", 1, "f"), ("numpy.py", 1, "g")
+    made = {f: (1, 1, 1.0, 3.0, {}), library: (1, 1, 2.0, 2.0, {f: (1, 1, 2.0, 2.0)})}
+    assert stages.functions(made) == stages.steps(made) == [stages.Stage("kmeanspp.f", 1, 3.0, 1.0)]
 
 
 def test_grid_leaves_out_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +297,7 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(command, "_profiled", lambda: [(SMALL, 5)])
     page = tmp_path / "page.md"
-    page.write_text("<!-- bench: stages --><!-- bench end -->\n<!-- bench: machine --><!-- bench end -->", "utf-8")
+    page.write_text("<!-- bench: steps --><!-- bench end -->\n<!-- bench: machine --><!-- bench end -->", "utf-8")
     asked = ["bench", "--only", "profile", "--out", str(tmp_path / "out"), "--markdown", str(page)]
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 0, ended.output
@@ -298,6 +305,6 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     saved = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     assert saved["machine"]["torch"] == torch.__version__ and saved["stages"][0]["what"] == f"{SMALL}, k = 5"
     text = page.read_text(encoding="utf-8")
-    assert "| selection | function |" in text and "- torch: " in text
+    assert "| selection | step |" in text and "- torch: " in text
     ended = CliRunner().invoke(app, ["bench", "--only", "nothing"])
     assert isinstance(ended.exception, BadgeError) and "mnist-1000" in str(ended.exception)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["into_markdown", "load", "markdown", "plot", "save", "tables"]
 
-FORMAT = 1
+FORMAT = 2
 #: Stages below this share of the time are put together.
 SMALL = 0.02
 
@@ -39,9 +39,12 @@ def record(lab: Lab, bars: Iterable[Bar], machine: dict[str, Any]) -> dict[str, 
     }
 
 
-def stage_record(what: str, seconds: float, stages: Sequence[Stage], machine: dict[str, Any]) -> dict[str, Any]:
+def stage_record(
+    what: str, seconds: float, steps: Sequence[Stage], functions: Sequence[Stage], machine: dict[str, Any]
+) -> dict[str, Any]:
     stamp = {"commit": machine.get("commit"), "date": machine.get("date")}
-    return {"what": what, "seconds": seconds, "stages": [asdict(s) for s in stages], **stamp}
+    found = {"steps": [asdict(s) for s in steps], "functions": [asdict(s) for s in functions]}
+    return {"what": what, "seconds": seconds, **found, **stamp}
 
 
 _KEYS = {
@@ -149,11 +152,20 @@ def memory_rows(results: dict[str, Any]) -> Rows:
     return rows
 
 
-def stage_rows(results: dict[str, Any]) -> Rows:
-    """what, function, calls, share of the time."""
+def step_rows(results: dict[str, Any]) -> Rows:
+    """what, step of the sampler with all that it calls, calls, share of the time."""
+    return _shares(results, "steps")
+
+
+def function_rows(results: dict[str, Any]) -> Rows:
+    """what, function with what it calls in torch and numpy, calls, share of the time."""
+    return _shares(results, "functions")
+
+
+def _shares(results: dict[str, Any], part: str) -> Rows:
     rows = []
     for p in results.get("stages", []):
-        kept = [s for s in p["stages"] if s["share"] >= SMALL]
+        kept = [s for s in p[part] if s["share"] >= SMALL]
         what = f"{p['what']} ({p['seconds']:.3g} s)"
         rows += [[what, s["name"], f"{s['calls']:,}", f"{100 * s['share']:.0f} %"] for s in kept]
         rest = 1 - sum(s["share"] for s in kept)
@@ -169,7 +181,8 @@ _TABLES = {
     "bars": ("The bars", ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"], bar_rows),
     "timings": ("Times", ["input", "k", "threads", "contender", "median", "repeats", "of ours"], timing_rows),
     "memory": ("Memory above the inputs", ["input", "k", "contender", "inputs", "peak", "of inputs"], memory_rows),
-    "stages": ("Where the time goes", ["selection", "function", "calls", "share"], stage_rows),
+    "steps": ("Where the time goes", ["selection", "step", "calls", "share"], step_rows),
+    "functions": ("The same by function", ["selection", "function", "calls", "share"], function_rows),
     "costs": ("Costs beside the selection", ["what", "ratio"], cost_rows),
 }
 

@@ -1,7 +1,8 @@
 """Where the time of a selection goes, by function of badge.
 
-cProfile counts; the time in torch and numpy is put on the function of badge that called them. So the stages are the
-functions as they are now, and no table of names has to be kept in step with the code.
+cProfile counts; the time in torch and numpy is put on the function of badge that called them. `steps` are the stages of
+the sampler, from outside: what each takes with everything that it calls. `functions` are all functions, from inside.
+Both follow the code as it is now: no table of names has to be kept in step with it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Any
 
 from badge.bench.inputs import Input
 
-__all__ = ["Stage", "profile"]
+__all__ = ["Stage", "functions", "profile", "steps"]
+
+HOME = str(Path(__file__).parent.parent)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Seconds in one function and in what it calls outside of badge; `calls` of it."""
+    """Seconds of one function, its calls, and its share of the whole."""
 
     name: str
     calls: int
@@ -28,11 +31,11 @@ class Stage:
     share: float
 
 
-def profile(of: Input, k: int, contender: str = "ours", threads: int = 1) -> tuple[float, list[Stage]]:
-    """(seconds without the profiler, stages with it, the largest first).
+def profile(of: Input, k: int, contender: str = "ours", threads: int = 1) -> tuple[float, list[Stage], list[Stage]]:
+    """(seconds without the profiler, steps of the sampler, all functions), the largest first.
 
-    >>> seconds, stages = profile(Input("skewed", 500, 3, 8), 5)
-    >>> 0.99 < sum(s.share for s in stages) < 1.01
+    >>> seconds, found, _ = profile(Input("skewed", 500, 3, 8), 5)
+    >>> 0.99 < sum(s.share for s in found) < 1.01
     True
     """
     import torch
@@ -52,23 +55,42 @@ def profile(of: Input, k: int, contender: str = "ours", threads: int = 1) -> tup
         profiler.runcall(pick, 1)
     finally:
         torch.set_num_threads(before)
-    return seconds, stages(pstats.Stats(profiler).stats)  # type: ignore[attr-defined]
+    stats = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
+    return seconds, steps(stats), functions(stats)
 
 
-def stages(stats: dict[Any, Any]) -> list[Stage]:
+def functions(stats: dict[Any, Any]) -> list[Stage]:
     """Own time of each function of badge, with the whole time of what it calls outside of badge."""
-    home = str(Path(__file__).parent.parent)
-    own = {f: (calls, own_time) for f, (_, calls, own_time, _, _) in stats.items() if f[0].startswith(home)}
-    spent = {f: own_time for f, (_, own_time) in own.items()}
-    for f, (_, _, _, _, callers) in stats.items():
-        if f in own:
-            continue
-        for caller, (_, _, _, with_callees) in callers.items():
+    inside = {f for f in stats if f[0].startswith(HOME)}
+    spent = {f: stats[f][2] for f in inside}
+    for f, (*_, callers) in stats.items():
+        for caller, (*_, with_callees) in callers.items() if f not in inside else ():
             if caller in spent:
                 spent[caller] += with_callees
+    return _stages(stats, spent)
+
+
+def steps(stats: dict[Any, Any], sampler: str = "kmeanspp") -> list[Stage]:
+    """The functions of the sampler's own module, and what they call of the other samplers' modules with all that it calls.
+
+    The rest, from the pool's outputs to the features and back from the sampler, is one step.
+    """
+    home = str(Path(HOME) / "samplers")
+    inside = {f for f in stats if f[0].startswith(home) and Path(f[0]).stem == sampler}
+    spent = {f: stats[f][2] for f in inside}
+    for f, (*_, callers) in stats.items():
+        for caller, (*_, with_callees) in callers.items() if f not in inside else ():
+            if caller in inside:
+                step = f if f[0].startswith(home) else caller
+                spent[step] = spent.get(step, 0.0) + with_callees
+    whole = sum(own for _, _, own, _, _ in stats.values())
+    return _stages(stats, spent, whole)
+
+
+def _stages(stats: dict[Any, Any], spent: dict[Any, float], whole: float | None = None) -> list[Stage]:
     total = sum(spent.values())
-    found = [
-        Stage(f"{Path(file).stem}.{name}", own[file, line, name][0], seconds, seconds / total)
-        for (file, line, name), seconds in spent.items()
-    ]
-    return sorted(found, key=lambda s: -s.seconds)
+    whole = whole or total
+    found = [Stage(f"{Path(f[0]).stem}.{f[2]}", stats[f][1], s, s / whole) for f, s in spent.items()]
+    if whole > total:
+        found.append(Stage("before and after the sampler", 1, whole - total, 1 - total / whole))
+    return sorted(found, key=lambda stage: -stage.seconds)
