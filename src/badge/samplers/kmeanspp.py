@@ -29,7 +29,7 @@ from badge.samplers.nearest import Nearest, exact_pairs
 __all__ = ["kmeanspp"]
 
 #: At most this many candidates in a block.
-BLOCK = 512
+BLOCK = 1024
 
 
 def kmeanspp(

@@ -137,7 +137,7 @@ class Nearest:
             # The nearest centre is among those whose lower estimate is not above the lowest upper estimate.
             upper = (d + some_sq_norms * (2 * self.rounding)).amin(dim=1).add_(x, alpha=1 + self.rounding)
             limit = torch.minimum(upper.double(), best[left]).sub_(x.double(), alpha=1 - self.rounding)
-            near = (d <= limit[:, None]).nonzero()
+            near = (d <= torch.nextafter(limit.to(d.dtype), d.new_tensor(torch.inf))[:, None]).nonzero()
             i = left[near[:, 0]]
             exact = exact_pairs(rows, i, some, near[:, 1], exact_sq_norms, exact_centre_sq_norms[part])
             best.scatter_reduce_(0, i, exact, "amin")
