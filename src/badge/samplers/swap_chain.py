@@ -65,7 +65,7 @@ def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int)
             members, inverse = block.members, block.inverse()
             # A row that stayed: those just swapped in satisfy the identity by construction, whatever the others do.
             slot = next((s for s in range(k) if s not in block.swapped), block.swapped[0])
-            product = members[slot : slot + 1].gram(members)[0] @ inverse
+            product = members[slot : slot + 1].gram(members)[0].cpu() @ inverse
             product[slot] -= 1
             if not float(product.abs().max()) <= DRIFT:
                 inverse = invert(members)
@@ -73,18 +73,22 @@ def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int)
 
 
 class Block:
-    """The swaps of one block: everything about its proposals, corrected as swaps are accepted."""
+    """The swaps of one block: everything about its proposals, corrected as swaps are accepted.
+
+    Products of matrices run in torch; what a single swap changes is a few vectors, worked on in numpy, on the host and
+    on one thread: at this size starting threads costs more than the work.
+    """
 
     def __init__(self, inverse: Tensor, members: Rows, proposals: Rows) -> None:
         self.base, self.members, self.proposals = inverse, members, proposals
-        self.updates = inverse.new_empty(len(inverse), 2 * len(proposals))  # B = base + Σ ± u uᵀ, columns u
-        self.signs = inverse.new_tensor([-1.0, 1.0]).repeat(len(proposals))
+        self.updates = np.empty((len(inverse), 2 * len(proposals)))  # B = base + Σ ± u uᵀ, columns u
+        self.signs = np.tile([-1.0, 1.0], len(proposals))
         self.swapped: list[int] = []
-        self.diagonal = inverse.diagonal().clone()
-        self.b = members.gram(proposals)
-        self.y = inverse @ self.b
-        self.left = 1 - (self.b * self.y).sum(dim=0)  # squared length of each proposal outside the span of S
-        self.among = proposals.gram(proposals)
+        self.diagonal = inverse.diagonal().numpy().copy()
+        b = members.gram(proposals).cpu()
+        self.b, self.y = b.numpy(), (inverse @ b).numpy()
+        self.left = 1 - (self.b * self.y).sum(axis=0)  # squared length of each proposal outside the span of S
+        self.among = proposals.gram(proposals).cpu().numpy()
 
     def ratio(self, t: int, slot: int) -> float:
         """det(S − s_slot + v_t) / det(S), rows scaled to length 1; 0 where v_t depends on the other members."""
@@ -103,28 +107,30 @@ class Block:
         done = 2 * len(self.swapped)
         self.updates[:, done] = x / pivot**0.5
         self.updates[:, done + 1] = z / rest**0.5
-        self.diagonal += z.square() / rest - x.square() / pivot
-        new, old = self.among[t], self.b[slot].clone()
-        change, y_slot = new - old, self.y[slot].clone()
+        self.diagonal += z**2 / rest - x**2 / pivot
+        new, old, y_slot = self.among[t], self.b[slot].copy(), self.y[slot].copy()
+        change = new - old
         self.b[slot] = new
-        along_x, along_z = y_slot + change * pivot, z @ self.b
-        self.left -= 2 * change * y_slot + change.square() * pivot
-        self.left += along_x.square() / pivot - along_z.square() / rest
-        self.y.addr_(x, y_slot, alpha=-1 / pivot).addr_(z, along_z, alpha=1 / rest)
+        along_x, along_z = y_slot + change * pivot, np.einsum("k,kp->p", z, self.b)
+        self.left -= 2 * change * y_slot + change**2 * pivot
+        self.left += along_x**2 / pivot - along_z**2 / rest
+        self.y -= x[:, None] * (y_slot / pivot)
+        self.y += z[:, None] * (along_z / rest)
         for member, proposal in zip(self.members.factors, self.proposals.factors, strict=True):
             member[slot] = proposal[t]
         self.swapped.append(slot)
 
-    def _column(self, slot: int) -> Tensor:
+    def _column(self, slot: int) -> NDArray[np.float64]:
         done = 2 * len(self.swapped)
         u = self.updates[:, :done]
-        return torch.addmv(self.base[:, slot], u, u[slot] * self.signs[:done])
+        column: NDArray[np.float64] = self.base[:, slot].numpy() + np.einsum("kj,j->k", u, u[slot] * self.signs[:done])
+        return column
 
     def inverse(self) -> Tensor:
         """B after the swaps, in place of the one before."""
         done = 2 * len(self.swapped)
-        u = self.updates[:, :done]
-        return self.base.addmm_(u * self.signs[:done], u.T)
+        u = torch.from_numpy(self.updates[:, :done])
+        return self.base.addmm_(u * torch.from_numpy(self.signs[:done]), u.T)
 
 
 def unit(features: Features, ids: Tensor) -> Rows:
@@ -134,11 +140,11 @@ def unit(features: Features, ids: Tensor) -> Rows:
 
 
 def invert(members: Rows) -> Tensor:
-    """The inverse of the Gram matrix, symmetric."""
+    """The inverse of the Gram matrix, symmetric, on the host."""
     gram = members.gram(members)
     factor = torch.linalg.cholesky(gram)
     del gram  # k² numbers: at k = 10,000 each such matrix is 800 MB
-    return torch.cholesky_inverse(factor)
+    return torch.cholesky_inverse(factor).cpu()
 
 
 def independent_rows(features: Features, k: int) -> Tensor:
