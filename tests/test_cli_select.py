@@ -182,3 +182,9 @@ def environment() -> dict[str, str]:
     import os
 
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+
+
+def test_identifiers_must_be_distinct(run: Any) -> None:
+    Path("names.txt").write_text("\n".join(["same", "same", *(f"n{i}" for i in range(2, N))]))
+    code, out, err = run("-k", 3, "--ids", "names.txt")
+    assert (code, out) == (2, "") and "names 'same' more than once" in err and err.count("\n") == 1

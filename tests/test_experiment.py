@@ -362,6 +362,8 @@ def test_grids_that_cannot_be_read(settings: dict[str, Any], message: str) -> No
 def test_grid_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no grid file"):
         read_grid(tmp_path / "absent.toml")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_grid(tmp_path)
     (tmp_path / "bad.toml").write_text("a = ", encoding="utf-8")
     with pytest.raises(InputError, match=r"bad\.toml is not TOML"):
         read_grid(tmp_path / "bad.toml")

@@ -451,6 +451,10 @@ def test_csv_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> Non
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "picture.csv").write_bytes(b"\x93NUMPY\x00\xff")
+    with pytest.raises(DataError, match="is not a CSV file in UTF-8"):
+        stats.load(tmp_path / "picture.csv")
+    (tmp_path / "picture.csv").unlink()
     with pytest.raises(DataError, match="does not exist"):
         stats.load(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no journals"):

@@ -158,7 +158,8 @@ class Journal:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if os is not None:  # at the end of the interpreter modules go first, and the system closes the file
+            self.close()
 
     def __repr__(self) -> str:
         return f"Journal({str(self.path)!r}, {len(self.events)} events{', closed' if self.closed else ''})"

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -92,6 +93,9 @@ def select(
     badge.strategies.get(strategy)  # a wrong name is an error before anything is read
     pool = _pool(probabilities, embeddings, outputs)
     names = None if ids is None else _lines(ids, "--ids")
+    if names is not None and len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise InputError(f"--ids {ids} names {twice!r} more than once: a pick could not be told from its namesake")
     if names is not None and len(names) != len(pool):
         raise InputError(f"--ids {ids} has {len(names)} lines; the pool has {len(pool)} rows")
     excluded = None if exclude is None else _positions(exclude, names, len(pool))

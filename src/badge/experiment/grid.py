@@ -41,6 +41,8 @@ def read_grid(path: Path) -> list[Cell]:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no grid file {path}") from None
+    except OSError as error:
+        raise InputError(f"the grid file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from None
     try:

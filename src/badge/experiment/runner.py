@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from badge import data, networks, strategies
-from badge.errors import UnknownNameError
+from badge.errors import BadgeError, UnknownNameError
 from badge.experiment.cell import Cell, Notify, finished, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
@@ -36,8 +37,15 @@ def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: 
             raise UnknownNameError("data set", cell.data, data.NAMES)
     failed: list[Outcome] = []
     waiting: list[Cell] = []
+    fetched: dict[str, Exception | None] = {}
+    if len({cell.data for cell in cells}) == 1 and _any_left(cells, folder):  # without it nothing can run: one error
+        try:
+            _fetch(cells[0], fetched)
+        except BadgeError:
+            raise
+        except Exception:  # of one's own loader: told with each cell, below
+            pass
     with display:
-        fetched: dict[str, Exception | None] = {}
         for cell in cells:
             try:
                 if finished(cell, folder):
@@ -52,6 +60,14 @@ def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: 
             failed += [outcome] if outcome.error is not None else []
             display.ended(outcome)
     return failed
+
+
+def _any_left(cells: Sequence[Cell], folder: Path) -> bool:
+    for cell in cells:
+        with suppress(Exception):  # what is wrong with one journal is that cell's failure
+            if not finished(cell, folder):
+                return True
+    return False
 
 
 def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> None:

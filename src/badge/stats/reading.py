@@ -53,7 +53,12 @@ def load(source: str | Path, progress: bool = False) -> Results:
         return _load_journals(files, progress)
     if not path.is_file():
         raise DataError(f"{path} does not exist: give a folder of journals, a journal (.jsonl) or a flat CSV file")
-    return _load_journals([path], progress) if path.suffix == ".jsonl" else _load_csv(path, progress)
+    if path.suffix == ".jsonl":
+        return _load_journals([path], progress)
+    try:
+        return _load_csv(path, progress)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a CSV file in UTF-8: {error}") from None
 
 
 def write_csv(results: Results, path: str | Path) -> None:
