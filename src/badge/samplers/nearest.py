@@ -122,7 +122,7 @@ class Nearest:
         """Lower the bounds of the rows `ids` to the exact squared distances to the centres they have not seen."""
         best, sq_norms, exact_sq_norms = self.bounds[ids], self.sq_norms[ids], self.exact_sq_norms[ids]
         centres, centre_sq_norms, exact_centre_sq_norms = self._within_reach(best, sq_norms, int(self.seen[ids].min()))
-        for start in range(0, len(centres), CENTRES):
+        for start in reversed(range(0, len(centres), CENTRES)):  # the newest first: they rule more rows out
             part = slice(start, start + CENTRES)
             some, some_sq_norms = centres[part], centre_sq_norms[part]
             # Lower estimates of the distances less ‖x‖²; most rows are done when the lowest is not below `best`.
@@ -141,7 +141,7 @@ class Nearest:
             i = left[near[:, 0]]
             exact = exact_pairs(rows, i, some, near[:, 1], exact_sq_norms, exact_centre_sq_norms[part])
             best.scatter_reduce_(0, i, exact, "amin")
-            if enough is not None and start + CENTRES < len(centres):
+            if enough is not None and start > 0:
                 follow = (best > enough).nonzero()[:, 0]
                 if len(follow) < 0.7 * len(ids):
                     self.bounds[ids] = best
