@@ -8,8 +8,8 @@ what is known of it from earlier, an upper bound U ≥ D², and corrected by rej
 
 which makes the accepted sequence have exactly the law of k-means++. D² is worked out for the candidates only; they keep
 it as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to date as a
-whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed before it
-is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
+whole (`Nearest.settle`) once its candidates have cost half as much as that. How many candidates a block has is fixed before
+it is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
 """
 
 from __future__ import annotations

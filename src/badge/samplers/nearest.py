@@ -163,10 +163,10 @@ class Nearest:
         return centres[kept], sq[kept], exact[kept]
 
     def settle(self, everything: bool = False) -> None:
-        """Bring those tiles up to date whose rows have cost as much one by one as the whole tile costs at once."""
+        """Bring those tiles up to date whose rows have cost half as much one by one as the whole tile costs at once."""
         size = self.order[:TILE].numel()
         due = (2 * self.spent >= size * (self.count - self.tile_seen)) & (self.tile_seen < self.count)
-        for t in torch.arange(len(due)).tolist() if everything else due.nonzero()[:, 0].tolist():
+        for t in range(len(due)) if everything else due.nonzero()[:, 0].tolist():
             ids = self.order[t * TILE : (t + 1) * TILE]
             ids = ids[self.bounds[ids] > 0]
             if len(ids):
