@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
+from torch import Tensor
+
+from badge.features import Rows
+from badge.samplers.sketch import Sketch
 
 Law = dict[tuple[int, ...], float]
 
@@ -96,3 +102,17 @@ def kdpp_law(x: NDArray[np.float64], k: int) -> Law:
     dets = {s: max(0.0, float(np.linalg.det(gram[np.ix_(s, s)]))) for s in itertools.combinations(range(len(x)), k)}
     total = sum(dets.values())
     return {s: d / total for s, d in dets.items()}
+
+
+def force_sketch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, outside: float = 1.0) -> None:
+    """A sketch of so few dimensions from the first centre on; `outside` other than 1 makes it a wrong one."""
+    nearest = importlib.import_module("badge.samplers.nearest")
+
+    class Forced(Sketch):
+        def __call__(self, rows: Rows) -> Tensor:
+            sketch = super().__call__(rows)
+            sketch[:, -1] *= outside
+            return sketch
+
+    monkeypatch.setattr(nearest, "SKETCH", 1)
+    monkeypatch.setattr(nearest, "useful_sketch", lambda rows: Forced.of(rows, rank))

@@ -18,16 +18,18 @@ from badge.features import Rows
 from badge.samplers import kcenter
 from badge.samplers.nearest import exact_pairs
 from badge.samplers.plain import plain_kcenter
-from laws import sq_dists
+from laws import force_sketch, sq_dists
 
 blocked = importlib.import_module("badge.samplers.kcenter")
 nearest = importlib.import_module("badge.samplers.nearest")
 
 
-@pytest.fixture(params=["whole", "tiny"])
+@pytest.fixture(params=["whole", "tiny", "sketched"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "tiny":
+    if request.param != "whole":
         force_tiny(monkeypatch)
+    if request.param == "sketched":
+        force_sketch(monkeypatch)
 
 
 def force_tiny(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,17 +14,19 @@ import badge
 from badge.features import Features
 from badge.samplers import kmeanspp
 from badge.samplers.plain import plain_kmeanspp
-from laws import ACCEPTED, REJECTED, chi_square, kmeanspp_law, tally, two_sample
+from laws import ACCEPTED, REJECTED, chi_square, force_sketch, kmeanspp_law, tally, two_sample
 
 blocked = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function
 nearest = importlib.import_module("badge.samplers.nearest")
 
 
-@pytest.fixture(params=["whole", "tiny"])
+@pytest.fixture(params=["whole", "tiny", "sketched"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The sampler as it is, and with block size 3, tile size 2 and one centre per product forced on it."""
-    if request.param == "tiny":
+    """The sampler as it is; with block size 3, tile size 2 and one centre per product forced on it; that with a sketch."""
+    if request.param != "whole":
         force_tiny(monkeypatch)
+    if request.param == "sketched":
+        force_sketch(monkeypatch)
     return str(request.param)
 
 
@@ -111,24 +113,35 @@ def skewed(n: int, seed: int) -> badge.Outputs:
     return badge.Outputs.from_logits((h @ means.T * 0.8).astype(np.float32), h)
 
 
-def test_large_pool_against_the_plain_loop() -> None:
+@pytest.mark.parametrize("sketched", [False, True])
+def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """N = 20,000: picks binned by decile of the norm; blocks, tiles and pruning are all at work."""
     g = badge.gradient_embedding(skewed(20_000, 0))
     norms = g.sq_norms.numpy()
     decile = np.searchsorted(np.quantile(norms, np.linspace(0.1, 0.9, 9)), norms)
-    counts = {
-        sampler: np.bincount(
-            np.concatenate([decile[sampler(g, 60, np.random.default_rng([9, s]))] for s in range(seeds)]), minlength=10
-        )
-        for sampler, seeds in ((kmeanspp, 60), (plain_kmeanspp, 20))
-    }
-    merged = np.array(list(counts.values()))
+
+    def counts(sampler: Any, seeds: int) -> NDArray[np.int64]:
+        picks = [sampler(g, 60, np.random.default_rng([9, s])) for s in range(seeds)]
+        return np.bincount(decile[np.concatenate(picks)], minlength=10)
+
+    plain = counts(plain_kmeanspp, 20)
+    if sketched:
+        force_sketch(monkeypatch, rank=8)
+    merged = np.array([counts(kmeanspp, 60), plain])
     while (merged.sum(axis=0) * merged.sum(axis=1).min() / merged.sum()).min() < 5:  # short ones are rarely picked
         merged = np.column_stack([merged[:, :2].sum(axis=1), merged[:, 2:]])
     assert merged.shape[1] >= 4
     assert two_sample(*merged) > ACCEPTED
     uniform = np.full(merged.shape[1], merged[0].sum() // merged.shape[1])
     assert two_sample(merged[0], uniform) < REJECTED  # the bins can tell
+
+
+def test_rejects_a_sketch_that_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sketch whose part outside the subspace is forgotten rules centres out that are near: the law is bent."""
+    force_tiny(monkeypatch)
+    force_sketch(monkeypatch, outside=0.0)
+    counts = tally(lambda rng: kmeanspp(G, 3, rng), 1000, 2)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
 
 # --- wrong samplers that the helper must reject ------------------------------------------------------------------------
@@ -174,11 +187,13 @@ def test_rejects_a_forgotten_label() -> None:
 def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking candidates by their stale distances bends the law."""
 
-    def stale(now: Any, threshold: Any, sq_dists: Any, most: int) -> list[int]:
-        return blocked_accept(now, threshold, np.where(sq_dists > 0, np.inf, 0), most)
+    def stale(near: Any, rows: Any, ids: Any, reach: Any) -> Any:
+        i, j = within(near, rows, ids, reach)
+        same = ids[i] == ids[j]
+        return i[same], j[same]
 
-    blocked_accept = blocked.accept
-    monkeypatch.setattr(blocked, "accept", stale)
+    within = nearest.Nearest.within
+    monkeypatch.setattr(nearest.Nearest, "within", stale)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
@@ -186,14 +201,12 @@ def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Going through the candidates in an order that depends on those not yet gone through bends the law."""
 
-    def look_ahead(now: Any, threshold: Any, sq_dists: Any, most: int) -> list[int]:
-        order = np.argsort(-now)
-        accepted = blocked_accept(now[order], threshold[order], sq_dists[np.ix_(order, order)], most)
-        return [int(order[i]) for i in accepted]
+    def look_ahead(near: Any, candidates: Any, most: int, rng: np.random.Generator) -> list[int]:
+        return go_through(near, candidates[near.bounds[candidates].argsort(descending=True)], most, rng)
 
-    blocked_accept = blocked.accept
+    go_through = blocked.go_through
     monkeypatch.setattr(blocked, "BLOCK", 3)
-    monkeypatch.setattr(blocked, "accept", look_ahead)
+    monkeypatch.setattr(blocked, "go_through", look_ahead)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 11)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from badge.errors import InputError
 from badge.features import Factored, Rows, gradient_embedding
-from badge.samplers.kmeanspp import among
+from badge.samplers.nearest import among
 from badge.types import Outputs, as_index
 
 __all__ = ["Explanation", "explain", "log_det"]

@@ -65,6 +65,13 @@ class Rows:
         d = self.gram(other).mul_(-2)
         return d.add_(self.sq_norms()[:, None]).add_(other.sq_norms()).clamp_(min=0)
 
+    def as_matrix(self) -> Tensor:
+        """The rows themselves, [n, product of the factors' widths]."""
+        product, *rest = self.factors
+        for f in rest:
+            product = (product[:, :, None] * f[:, None, :]).flatten(1)
+        return product
+
     def paired(self, other: Rows) -> Tensor:
         """⟨g_i, g_i'⟩ of each row with its partner, [n], in float64.
 
@@ -145,10 +152,7 @@ class Features:
 
     def as_matrix(self) -> Tensor:
         """The explicit, expensive exit: the matrix of rows, [N, C·D] for gradient embeddings."""
-        product, *rest = self.rows(slice(None)).factors
-        for f in rest:
-            product = (product[:, :, None] * f[:, None, :]).flatten(1)
-        return product
+        return self.rows(slice(None)).as_matrix()
 
 
 class Dense(Features):

@@ -20,7 +20,7 @@ from badge.samplers.nearest import Nearest
 __all__ = ["kcenter"]
 
 #: Rows that are picked among at a time.
-BLOCK = 256
+BLOCK = 384
 #: What a block costs beside its distances, in distances.
 OVERHEAD = 2**18
 
@@ -71,9 +71,9 @@ def clear_picks(near: Nearest, most: int) -> tuple[list[int], bool]:
     outside = float(bounds[BLOCK]) if len(bounds) > BLOCK else -1.0
     ids = ids[:BLOCK]
     rows = near.update(ids, torch.full_like(bounds[:BLOCK], outside))
-    exact, now = rows.double(), near.bounds[ids].cpu().numpy()
-    sq_norms = exact.sq_norms()
-    clear = 256 * np.finfo(np.float64).eps * float(sq_norms.max() + near.centre_sq_norms[: near.count].max())
+    now, exact = near.bounds[ids].cpu().numpy(), rows.double()
+    among = exact.sq_dists(exact).cpu().numpy()
+    clear = 256 * np.finfo(np.float64).eps * float(exact.sq_norms().max() + near.centre_sq_norms[: near.count].max())
     picks: list[int] = []
     tied = False
     while len(picks) < most:
@@ -83,8 +83,7 @@ def clear_picks(near: Nearest, most: int) -> tuple[list[int], bool]:
             tied = bool(value >= outside - clear)
             break
         picks.append(best)
-        sq_dists = exact.gram(exact[best : best + 1])[:, 0].mul_(-2).add_(sq_norms).add_(sq_norms[best]).clamp_(min=0)
-        np.minimum(now, sq_dists.cpu().numpy(), out=now, where=now >= 0)
+        np.minimum(now, among[best], out=now)  # what was picked stays below 0
     chosen = torch.tensor(picks, dtype=torch.int64, device=ids.device)
     near.add(rows[chosen])
     return [int(i) for i in ids[chosen]], tied

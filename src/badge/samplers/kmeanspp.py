@@ -8,12 +8,13 @@ what is known of it from earlier, an upper bound U ≥ D², and corrected by rej
 
 which makes the accepted sequence have exactly the law of k-means++. D² is worked out for the candidates only; they keep
 it as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to date as a
-whole (`Nearest.settle`) once its candidates have cost half as much as that. How many candidates a block has is fixed before
+whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed before
 it is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -22,9 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.errors import InputError
-from badge.features import Features, Rows
+from badge.features import Features
 from badge.samplers.checks import check_k
-from badge.samplers.nearest import Nearest, exact_pairs
+from badge.samplers.nearest import Nearest
 
 __all__ = ["kmeanspp"]
 
@@ -87,49 +88,33 @@ def draw(bounds: Tensor, size: int, rng: np.random.Generator) -> Tensor | None:
 
 def go_through(near: Nearest, candidates: Tensor, most: int, rng: np.random.Generator) -> list[int]:
     """Accept each candidate in turn with probability D²/U, until `most` are; accepted ones become centres."""
-    threshold = near.bounds[candidates].cpu().numpy() * rng.random(len(candidates))
-    distinct, where = torch.unique(candidates, return_inverse=True)
-    enough = torch.full((len(distinct),), torch.inf, dtype=torch.float64, device=distinct.device)
-    enough.scatter_reduce_(0, where, torch.from_numpy(threshold).to(where.device), "amin")  # rejected for certain
-    rows = near.update(distinct, enough)
-    now = near.bounds[candidates].cpu().numpy()
+    threshold = near.bounds[candidates] * torch.from_numpy(rng.random(len(candidates))).to(candidates.device)
+    rows = near.update(candidates, threshold, decide=True)
     # Only what survives the centres from before this block can be accepted; the survivors also face each other.
-    survivors = np.flatnonzero(now > threshold)
-    alive = where[torch.from_numpy(survivors).to(where.device)]
-    rows = rows[alive]
-    accepted = accept(now[survivors], threshold[survivors], among(rows).cpu().numpy(), most)
+    alive = (near.bounds[candidates] > threshold).nonzero()[:, 0]
+    ids, rows = candidates[alive], rows[alive]
+    i, j = near.within(rows, ids, threshold[alive])
+    accepted = accept(len(ids), zip(i.tolist(), j.tolist(), strict=True), most)
     chosen = torch.tensor(accepted, dtype=torch.int64, device=candidates.device)
     near.add(rows[chosen])
-    ids = distinct[alive[chosen]]
-    near.bounds[ids] = 0
-    return [int(i) for i in ids]
+    near.bounds[ids[chosen]] = 0
+    return [int(x) for x in ids[chosen].tolist()]
 
 
-def accept(
-    now: NDArray[np.float64], threshold: NDArray[np.float64], sq_dists: NDArray[np.float64], most: int
-) -> list[int]:
-    """Places in the block that are accepted, each lowering what stands behind it."""
-    accepted: list[int] = []
-    at, alive = 0, now > threshold
-    while len(accepted) < most and at < len(now):
-        step = int(alive[at:].argmax())
-        if not alive[at + step]:
-            break
-        accepted.append(at + step)
-        at += step + 1
-        np.minimum(now[at:], sq_dists[at - 1, at:], out=now[at:])
-        np.greater(now[at:], threshold[at:], out=alive[at:])
-    return accepted
+def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
+    """Places in the block that are accepted: those that no accepted one before them has brought below their threshold.
 
-
-def among(rows: Rows) -> Tensor:
-    """Squared distances among the rows of a block in float64, exactly 0 between equal rows."""
-    exact = rows.double()
-    d = exact.sq_dists(exact)
-    sq_norms = rows.paired(rows)
-    i, j = (d <= 1e-9 * (sq_norms[:, None] + sq_norms)).nonzero(as_tuple=True)
-    d[i, j] = exact_pairs(rows, i, rows, j, sq_norms, sq_norms)
-    return d
+    >>> accept(4, [(1, 0), (2, 1), (3, 0)], most=9)
+    [0, 2]
+    """
+    near: dict[int, list[int]] = {}
+    for i, j in pairs:
+        near.setdefault(i, []).append(j)
+    accepted: set[int] = set()
+    for i in range(size):
+        if len(accepted) < most and not any(j in accepted for j in near.get(i, ())):
+            accepted.add(i)
+    return sorted(accepted)
 
 
 def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
