@@ -234,9 +234,10 @@ def test_results_are_merged_in_one_file(tmp_path: Path) -> None:
 def test_tables_and_page() -> None:
     found = results()
     assert report.bar_rows(found) == [["plain | ours", "1", "≥ 15 ×", "≥ 30 ×", "20 ×", "met", ""]]
-    rows = {(r[1], r[3]): r[4:] for r in report.timing_rows(found)}
-    assert rows["1,000", "plain loop"] == ["2 s", "1", "20 ×"]
-    assert rows["1,000", "scikit-learn"] == ["not run: not installed", "–", "–"]
+    columns = report._TABLES["timings"][1]
+    rows = {r[1]: dict(zip(columns, r, strict=True)) for r in report.timing_rows(found)}
+    assert rows["1,000"]["plain loop"] == "2 s, 20 × (1 repeats)"
+    assert rows["1,000"]["scikit-learn"] == "not run"
     assert report.memory_rows(found)[0][3:] == ["100 MB", "50 MB", "0.5 ×"]
     assert [row[3] for row in report.step_rows(found)] == ["90 %", "10 %"]
     assert len(report.tables(found)) == 5
@@ -276,20 +277,47 @@ def test_stages_put_library_time_on_the_caller() -> None:
 
 
 def test_grid_leaves_out_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    of, k = Input("skewed", 1_000_000, 100, 768), 1_000
-    monkeypatch.setattr(grid, "cases", lambda: [(of, k)])
+    of = Input("skewed", 1_000_000, 100, 768)
     monkeypatch.setattr(grid, "free_bytes", lambda: 24e9)
-    ran: list[str] = []
-    monkeypatch.setattr(Lab, "all_seconds", lambda self, runs: ran.extend(r.contender for r in runs))
     lab = Lab()
-    grid.run(lab, limit=600)
-    reasons = {t.run.contender: t.missing for t in lab.timings}
-    assert "ours" in ran and "scikit-learn" not in ran
-    assert "GB" in str(reasons["scikit-learn"])
-    assert len(grid.cases()) == 1
-    monkeypatch.undo()
-    assert all(2 * k <= of.n for of, k in grid.cases())
-    assert {of.kind for of, _ in grid.cases()} >= {"skewed", "isotropic"}
+    monkeypatch.setattr(Lab, "all_seconds", lambda self, runs: [Timing(r, 1, [2.0]) for r in runs])
+    monkeypatch.setattr(grid, "LIMIT", 20)
+    grid.run(lab, of)
+    reasons = {(t.run.contender, t.run.k): t.missing for t in lab.timings if t.missing}
+    assert "GB" in str(reasons["scikit-learn", 100])
+    assert "over the limit" in str(reasons["plain loop", 10_000])
+    assert ("ours", 10_000) not in reasons
+    bare = {t.run.k: t.seconds for t in lab.timings if t.run.contender == "bare product"}
+    assert bare == {1_000: [20.0], 10_000: [200.0]}  # scaled from k = 100, which was measured
+
+
+def test_grid_has_every_kind_and_no_k_above_a_half() -> None:
+    assert {of.kind for of in grid.pools()} >= {"skewed", "isotropic"}
+    assert all(2 * k <= of.n for of in grid.pools() for k in grid.batches(of))
+    shown = [(of.n, k) for of in grid.pools() for k in grid.batches(of) if grid.plotted(of, k) and of.kind == "skewed"]
+    assert len({n for n, k in shown if k == 1_000}) == 4 and len({k for n, k in shown if n == 50_000}) == 3
+
+
+def test_the_grid_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from badge.bench import command
+
+    pools = [Input("skewed", n, 3, 8) for n in (300, 400)]
+    monkeypatch.setattr(grid, "pools", lambda: pools)
+    asked: list[Input] = []
+
+    def fail_on_the_second(self: Lab, runs: list[Run]) -> list[Timing]:
+        asked.append(runs[0].input)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        self.timings += (found := [Timing(r, 1, [1.0]) for r in runs])
+        return found
+
+    monkeypatch.setattr(Lab, "all_seconds", fail_on_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        command.run(only=["grid"], out=tmp_path)
+    results = command.run(only=["grid"], out=tmp_path)
+    assert asked == [pools[0], pools[1], pools[1]]
+    assert {t["run"]["input"]["n"] for t in results["timings"]} == {300, 400}
 
 
 def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ class Lab:
         """Times of contenders on one input, in turn."""
         return dict(zip(contenders, self.all_seconds([Run(c, of, k) for c in contenders]), strict=True))
 
-    def all_seconds(self, runs: Sequence[Run], threads: int | None = None, repeats: int | None = None) -> list[Timing]:
+    def all_seconds(self, runs: Sequence[Run], threads: int | None = None) -> list[Timing]:
         self.tell(f"{' · '.join(dict.fromkeys(r.contender for r in runs))} on {runs[0].input}, k = {runs[0].k:,}")
-        found = measure.seconds(runs, threads or self.threads, repeats or self.repeats, self.budget)
+        found = measure.seconds(runs, threads or self.threads, self.repeats, self.budget)
         self.timings += found
         return found
 
@@ -211,7 +211,7 @@ def kdpp(lab: Lab) -> list[Bar]:
     """The k-DPP: within a minute on 2 threads at k = 1,000, under 4 GB at k = 10,000; and against DPPy."""
     letter = Input("skewed", 20_000, 26, 1_024)
     steps = math.floor(5 * 1_000 * math.log(1_000))
-    [t] = lab.all_seconds([Run("ours k-DPP mcmc", letter, 1_000)], threads=2, repeats=1)
+    [t] = lab.all_seconds([Run("ours k-DPP mcmc", letter, 1_000)], threads=2)
     m = lab.memory(Run("ours k-DPP mcmc, 100 steps", letter, 10_000), threads=2)
     peak = None if m.peak is None else (m.peak + m.input_bytes) / MB
     small = Input("skewed", 1_000, 10, 256)

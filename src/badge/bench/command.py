@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from badge.bench import bars, grid, inputs, machine, report, stages
-from badge.bench.bars import Bar, Lab
+from badge.bench.bars import Lab
 from badge.bench.inputs import Input
 from badge.errors import InputError, UnknownNameError
 
@@ -23,6 +23,8 @@ COSTS = {
     "predict": "badge.bench.predict_cost",
     "train": "badge.bench.train_cost",
 }
+#: Where a page shows the plot.
+PLOT = "images/benchmark.png"
 #: The bars that need neither hours nor 5 GB of disk, and the profile.
 QUICK = [*(name for name in bars.SECTIONS if name != "memmap"), "profile"]
 NAMES = [*bars.SECTIONS, "profile", *COSTS, "grid"]
@@ -48,24 +50,26 @@ def run(
         raise InputError(f"there is no page {page}")
     console = Console(stderr=True)
     about = machine.describe()
-    results: dict[str, Any] = {}
+    results = report.load(out / "results.json")
     for count in threads:
         for name in only or (NAMES if full else QUICK):
             console.rule(f"{name}, {count} thread{'s' * (count > 1)}", style="dim")
-            lab = Lab(
-                threads=count,
-                repeats=repeats,
-                tell=lambda line: console.print(line, style="dim", highlight=False, soft_wrap=True),
-            )
-            found = _section(name, lab, about)
-            results = report.save(found, out / "results.json")
-            for bar in found["bars"]:
-                console.print(
-                    f"{bar['verdict']}: {bar['what']} {report.number(bar['measured'], bar['unit'])} "
-                    f"(must {bar['sense']} {report.number(bar['must'], bar['unit'])})",
-                    style={"missed": "red", "goal": "green"}.get(bar["verdict"]),
-                    soft_wrap=True,
+            file = out / "results.json"
+            for part in _parts(name, file, count, about):
+                lab = Lab(
+                    threads=count,
+                    repeats=repeats,
+                    tell=lambda line: console.print(line, style="dim", highlight=False, soft_wrap=True),
                 )
+                found = part(lab)
+                results = report.save(found, file)
+                for bar in found["bars"]:
+                    console.print(
+                        f"{bar['verdict']}: {bar['what']} {report.number(bar['measured'], bar['unit'])} "
+                        f"(must {bar['sense']} {report.number(bar['must'], bar['unit'])})",
+                        style={"missed": "red", "goal": "green"}.get(bar["verdict"]),
+                        soft_wrap=True,
+                    )
     if report.plot(results, out / "plot.png"):
         console.print(f"plot: {out / 'plot.png'}")
     terminal = Console(file=sys.stdout)
@@ -73,18 +77,34 @@ def run(
         terminal.print(table)
     console.print(f"results: {out / 'results.json'}")
     if page is not None:
-        page.write_text(report.into_markdown(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        text = report.into_markdown(page.read_text(encoding="utf-8"), results)
+        page.write_text(text, encoding="utf-8")
+        if PLOT in text:
+            report.plot(results, page.parent / PLOT)
         console.print(f"tables: {page}")
     return results
 
 
+def _parts(name: str, file: Path, threads: int, about: dict[str, Any]) -> list[Callable[[Lab], dict[str, Any]]]:
+    """What a section measures, each part saved when it is done. The grid goes on where it was left at this commit."""
+    if name == "grid":
+        here = {"commit": about.get("commit"), "threads": threads}
+        measured = [t for t in report.load(file).get("timings", []) if here.items() <= t.items()]
+        done = {(Input(**t["run"]["input"]), t["run"]["k"], t["run"]["contender"]) for t in measured}
+        left = [
+            of for of in grid.pools() if any((of, k, grid.CONTENDERS[-1]) not in done for k in grid.batches(of)[:1])
+        ]
+        return [lambda lab, of=of: _grid(lab, of, about) for of in left]  # type: ignore[misc]
+    return [lambda lab: _section(name, lab, about)]
+
+
+def _grid(lab: Lab, of: Input, about: dict[str, Any]) -> dict[str, Any]:
+    grid.run(lab, of)
+    return report.record(lab, [], about)
+
+
 def _section(name: str, lab: Lab, about: dict[str, Any]) -> dict[str, Any]:
-    found: list[Bar] = []
-    if name in bars.SECTIONS:
-        found = bars.SECTIONS[name](lab)
-    elif name == "grid":
-        grid.run(lab)
-    results = report.record(lab, found, about)
+    results = report.record(lab, bars.SECTIONS[name](lab) if name in bars.SECTIONS else [], about)
     if name == "profile":
         results["stages"] = [_profile(of, k, lab, about) for of, k in _profiled()]
     elif name in COSTS:

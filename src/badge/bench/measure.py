@@ -31,7 +31,7 @@ from badge.errors import BadgeError
 __all__ = ["Memory", "Run", "Timing", "memory", "same_picks", "seconds"]
 
 #: Seconds after which no further repeat of a contender is begun.
-BUDGET = 60.0
+BUDGET = 600.0
 REPEATS = 5
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 

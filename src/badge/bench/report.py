@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from badge.bench.bars import Bar, Lab
+from badge.bench.grid import CONTENDERS, plotted
+from badge.bench.inputs import Input
+from badge.bench.measure import REPEATS
 from badge.bench.stages import Stage
 
 if TYPE_CHECKING:
@@ -113,28 +116,43 @@ def bar_rows(results: dict[str, Any]) -> Rows:
 
 
 def input_name(of: dict[str, Any]) -> str:
-    from badge.bench.inputs import Input
-
     return str(Input(**of))
 
 
 def timing_rows(results: dict[str, Any]) -> Rows:
-    """input, k, threads, contender, median, repeats, ratio to ours."""
-    mine = {}
+    """input, k, threads, and the median of each contender of the grid, as a multiple of ours too."""
+    found: dict[tuple[str, int, int], dict[str, Any]] = {}
     for t in results.get("timings", []):
-        if t["run"]["contender"] == "ours" and t["median"]:
-            mine[json.dumps([t["run"]["input"], t["run"]["k"], t["threads"]])] = t["median"]
+        if (run := t["run"])["contender"] in CONTENDERS:
+            found.setdefault((input_name(run["input"]), run["k"], t["threads"]), {})[run["contender"]] = t
+
+    def cell(t: dict[str, Any] | None, mine: dict[str, Any] | None) -> str:
+        if t is None:
+            return ""
+        if not t["median"]:
+            return "not run"
+        text = number(t["median"], "s")
+        if t is not mine and mine and mine["median"]:
+            text += f", {number(t['median'] / mine['median'], '×')}"
+        return text if len(t["seconds"]) >= REPEATS else f"{text} ({len(t['seconds'])} repeats)"
+
+    return [
+        [name, f"{k:,}", str(threads), *(cell(of.get(c), of.get("ours")) for c in CONTENDERS)]
+        for (name, k, threads), of in sorted(found.items(), key=lambda item: item[0])
+        if len(of) > 1 or "ours" in of
+    ]
+
+
+def other_rows(results: dict[str, Any]) -> Rows:
+    """input, k, threads, contender, median, repeats of what is not in the grid."""
+    chosen = [t for t in results.get("timings", []) if t["run"]["contender"] not in CONTENDERS]
     rows = []
-    for t in results.get("timings", []):
-        run = t["run"]
-        ours = mine.get(json.dumps([run["input"], run["k"], t["threads"]]))
-        times = number(t["median"] / ours, "×") if t["median"] and ours and "k-DPP" not in run["contender"] else "–"
+    for t in sorted(chosen, key=lambda t: (input_name(t["run"]["input"]), t["run"]["k"], t["threads"])):
         median = number(t["median"], "s") if t["median"] else f"not run: {t['missing']}"
-        repeats = str(len(t["seconds"])) if t["seconds"] else "–"
-        rows.append(
-            [input_name(run["input"]), f"{run['k']:,}", str(t["threads"]), run["contender"], median, repeats, times]
-        )
-    return sorted(rows, key=lambda r: (r[0], int(r[1].replace(",", "")), r[2]))
+        run = t["run"]
+        shown = [input_name(run["input"]), f"{run['k']:,}", str(t["threads"]), run["contender"], median]
+        rows.append([*shown, str(len(t["seconds"])) if t["seconds"] else "–"])
+    return rows
 
 
 def memory_rows(results: dict[str, Any]) -> Rows:
@@ -179,7 +197,8 @@ def cost_rows(results: dict[str, Any]) -> Rows:
 
 _TABLES = {
     "bars": ("The bars", ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"], bar_rows),
-    "timings": ("Times", ["input", "k", "threads", "contender", "median", "repeats", "of ours"], timing_rows),
+    "timings": ("Times, and multiples of ours", ["input", "k", "threads", *CONTENDERS], timing_rows),
+    "others": ("Other times", ["input", "k", "threads", "contender", "median", "repeats"], other_rows),
     "memory": ("Memory above the inputs", ["input", "k", "contender", "inputs", "peak", "of inputs"], memory_rows),
     "steps": ("Where the time goes", ["selection", "step", "calls", "share"], step_rows),
     "functions": ("The same by function", ["selection", "function", "calls", "share"], function_rows),
@@ -234,7 +253,11 @@ def into_markdown(text: str, results: dict[str, Any]) -> str:
 
 def plot(results: dict[str, Any], file: Path) -> bool:
     """Log-log: cost against N at k = 1,000 and against k at N = 50,000, for (10, 512); False where nothing is measured."""
-    chosen = [t for t in results.get("timings", []) if t["median"] and _in_plot(t)]
+    chosen = []
+    for t in results.get("timings", []):
+        of, k = Input(**t["run"]["input"]), t["run"]["k"]
+        if t["median"] and t["threads"] == 1 and t["run"]["contender"] in CONTENDERS and plotted(of, k):
+            chosen.append((t["run"]["contender"], of.kind, {"N": of.n, "k": k}, t["median"]))
     if not chosen:
         return False
     from matplotlib.figure import Figure
@@ -242,24 +265,17 @@ def plot(results: dict[str, Any], file: Path) -> bool:
     figure = Figure(figsize=(10, 8), layout="constrained")
     axes = figure.subplots(2, 2, sharey=True)
     for row, kind in zip(axes, ("skewed", "isotropic"), strict=True):
-        for ax, (axis, fixed, value) in zip(row, (("n", "k", 1_000), ("k", "n", 50_000)), strict=True):
-            lines: dict[str, list[tuple[int, float]]] = {}
-            for t in chosen:
-                at = {"n": t["run"]["input"]["n"], "k": t["run"]["k"]}
-                if t["run"]["input"]["kind"] == kind and at[fixed] == value:
-                    lines.setdefault(t["run"]["contender"], []).append((at[axis], t["median"]))
-            for name, points in sorted(lines.items()):
-                ax.loglog(*zip(*sorted(points), strict=True), marker="o", label=name, lw=2.5 if name == "ours" else 1.2)
-            ax.set(title=f"{kind}, {fixed.upper() if fixed == 'n' else 'k'} = {value:,}", ylabel="seconds")
-            ax.set_xlabel("N" if axis == "n" else "k")
-            ax.grid(True, which="both", alpha=0.2)
-            if lines:
+        for ax, (axis, fixed, value) in zip(row, (("N", "k", 1_000), ("k", "N", 50_000)), strict=True):
+            for number, name in enumerate(CONTENDERS):
+                points = sorted((at[axis], s) for c, of, at, s in chosen if (c, of, at[fixed]) == (name, kind, value))
+                if points:
+                    style = {"lw": 3.0, "zorder": 3} if name == "ours" else {"lw": 1.3}
+                    ax.loglog(*zip(*points, strict=True), marker="o", color=f"C{number}", label=name, **style)
+            ax.set(title=f"{kind}, {fixed} = {value:,}", xlabel=axis, ylabel="seconds")
+            ax.grid(True, which="major", alpha=0.3)
+            if ax.lines:
                 ax.legend(fontsize=8)
+    figure.suptitle("Cost of a selection, C = 10, D = 512, one thread")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
     return True
-
-
-def _in_plot(t: dict[str, Any]) -> bool:
-    of = t["run"]["input"]
-    return bool((of["c"], of["d"]) == (10, 512) and of["kind"] in ("skewed", "isotropic") and t["threads"] == 1)

@@ -29,7 +29,7 @@ PAIRS = 2**10
 #: How many of the given centres the first upper bounds look at.
 ANCHORS = 8
 #: With so many centres it is tried whether a sketch of the features is of use.
-SKETCH = 512
+SKETCH = 1024
 #: Rows that lack fewer centres than this are brought up to date together.
 YOUNG = 512
 
