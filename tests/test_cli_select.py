@@ -157,6 +157,16 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[object], message:
     assert err.startswith("error: ") and err.count("\n") == 1 and message in err
 
 
+@pytest.mark.parametrize("strategy", ["conf", "marg", "entropy", "rand"])
+def test_what_looks_at_probabilities_only_needs_no_embeddings(strategy: str, run: Any) -> None:
+    arguments = ("--probabilities", "p.npy", "-k", 7, "--strategy", strategy)
+    assert run(*arguments, arrays=False) == (0, lines(7, strategy=strategy), "")
+    code, out, err = run(*arguments, "--format", "csv", arrays=False)
+    assert (code, out) == (2, "") and "needs --embeddings too" in err
+    code, _, err = run("--probabilities", "p.npy", "-k", 7, arrays=False)
+    assert code == 2 and "--embeddings is missing" in err
+
+
 def test_neither_arrays_nor_outputs(run: Any) -> None:
     assert run("-k", 3, arrays=False)[2] == "error: --probabilities is missing (or give --outputs DIR)\n"
     code, _, err = run("-k", 3, "--outputs", "nowhere", arrays=False)

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 import badge
-from badge.features import Features
+from badge.errors import InputError
+from badge.features import Features, resolution
 from badge.samplers import kmeanspp
 from badge.samplers.plain import plain_kmeanspp
 from laws import ACCEPTED, REJECTED, chi_square, force_sketch, kmeanspp_law, tally, two_sample
@@ -294,6 +295,39 @@ def test_the_origin_is_no_centre() -> None:
     """With a ghost centre at the origin an all-zero row could never be picked second."""
     x = np.array([[0.0, 0.0], [5.0, 0.0]])
     assert {kmeanspp(badge.Dense(x), 2, np.random.default_rng(s))[1] for s in range(20)} == {0, 1}
+
+
+@pytest.mark.parametrize("sampler", [kmeanspp, badge.samplers.kcenter])
+def test_autocast_around_it_changes_nothing(sampler: Any) -> None:
+    g = badge.gradient_embedding(skewed(3_000, 1))
+    picks = sampler(g, 300, np.random.default_rng(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (sampler(g, 300, np.random.default_rng(0)) == picks).all()
+
+
+def test_coarse_products_are_allowed_for() -> None:
+    """Where torch may multiply in TF32 or bfloat16, more centres are compared in float64."""
+    assert resolution(torch.float32) == torch.finfo(torch.float32).eps
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert resolution(torch.float32) == 2**-7 and resolution(torch.float64) == torch.finfo(torch.float64).eps
+        x = badge.Dense(X)
+        assert chi_square(tally(lambda rng: kmeanspp(x, 3, rng), 1000, 2), kmeanspp_law(X, 3)) > ACCEPTED
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_given_rows_of_another_dtype_are_cast_first() -> None:
+    """0.7 in float64 is not 0.7 in float32: the given row is rounded once, and then coincides."""
+    pool = badge.Dense(np.array([[0.7], [0.7001]], dtype=np.float32))
+    given = badge.Dense(np.array([[0.7]]))
+    assert all(kmeanspp(pool, 1, np.random.default_rng(s), given=given).tolist() == [1] for s in range(20))
+
+
+def test_given_rows_that_overflow_are_refused() -> None:
+    pool = badge.Dense(np.array([[0.0], [1.0]], dtype=np.float32))
+    with pytest.raises(InputError, match="overflow float32"):
+        kmeanspp(pool, 1, np.random.default_rng(0), given=badge.Dense(np.array([[3e19]], dtype=np.float32)))
 
 
 def test_no_global_state_is_touched() -> None:

@@ -181,7 +181,7 @@ def test_other_strategies_can_be_compared(tmp_path: Path) -> None:
     arguments = ["report", str(tmp_path / "all.csv"), "-o", str(tmp_path / "out"), "--strategies", "kdpp, badge"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     assert (tmp_path / "out" / "penalty_matrix.csv").read_text(encoding="utf-8").startswith("strategy,kdpp,badge\n")
-    with pytest.raises(BadgeError, match="unknown strategy 'typo'; known: badge, coreset"):
+    with pytest.raises(BadgeError, match="no results of the strategy 'typo'; there are of badge, coreset"):
         CliRunner().invoke(app, [*arguments[:-1], "typo"], catch_exceptions=False)
     with pytest.raises(InputError, match="named twice"):
         evaluate(results, ["badge", "badge"])
@@ -191,6 +191,16 @@ def test_strategies_from_elsewhere_are_compared_where_the_papers_are_not_there()
     columns = fake_grid(pairs=[("letter", "mlp")], batch_sizes=[100], strategies=["badge", "rand"], rounds=20)
     columns["strategy"] = ["mine" if name == "badge" else name for name in columns["strategy"]]
     assert evaluate(Results.of(columns)).strategies == ("rand", "mine")
+
+
+def test_export_says_what_it_leaves_out(tmp_path: Path) -> None:
+    table = Path(tmp_path / "in.csv")
+    head, row = "data,model,strategy,batch_size,seed,labels,test_accuracy\n", "digits,mlp,badge,10,0,{},{}\n"
+    table.write_text(head + row.format(10, 0.5) + row.format(20, ""), encoding="utf-8")
+    outcome = CliRunner().invoke(app, ["export", str(table), "-o", str(tmp_path / "out.csv")])
+    assert outcome.exit_code == 0
+    assert "1 rows of 1 runs" in outcome.stdout
+    assert "rows left out: 1 rows without a test accuracy" in outcome.stderr
 
 
 def test_export_writes_the_form_that_report_reads(results: Results, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 from badge.errors import InputError
 from badge.types import CHUNK_BYTES, Outputs, as_index, as_tensor, check_finite
 
-__all__ = ["Dense", "Factored", "Features", "Rows", "check_same", "gradient_embedding"]
+__all__ = ["Dense", "Factored", "Features", "Rows", "check_norms", "check_same", "gradient_embedding", "resolution"]
 
 #: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
 TILE_BYTES = 2**20
@@ -42,8 +42,11 @@ class Rows:
             return Rows(tuple(f[ids] for f in self.factors))
         return Rows(tuple(f.index_select(0, ids) for f in self.factors))  # several times faster than f[ids]
 
+    def to(self, dtype: torch.dtype) -> Rows:
+        return Rows(tuple(f.to(dtype) for f in self.factors))
+
     def double(self) -> Rows:
-        return Rows(tuple(f.double() for f in self.factors))
+        return self.to(torch.float64)
 
     def sq_norms(self) -> Tensor:
         """‖g_i‖², [n]."""
@@ -133,8 +136,7 @@ class Features:
         # Written in place: small results kept between tiles would stop the heap from shrinking.
         for tile in self.tiles():
             sq_norms[tile] = self.rows(tile).sq_norms()
-        if not bool(torch.isfinite(sq_norms.sum(dtype=torch.float64))):
-            raise InputError("squared norms overflow float32: scale the embeddings down, or pass them as float64")
+        check_norms(sq_norms)
         return sq_norms
 
     def sq_dists(self, other: Features) -> Tensor:
@@ -277,6 +279,20 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
 
 def _index(ids: Any, n: int, device: torch.device) -> slice | Tensor:
     return ids if isinstance(ids, slice) else as_index(ids, n).to(device)
+
+
+def resolution(dtype: torch.dtype) -> float:
+    """The spacing of numbers in a product: torch may be set to multiply float32 as TF32 or bfloat16."""
+    coarse = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[torch.get_float32_matmul_precision()]
+    return max(torch.finfo(dtype).eps, coarse if dtype == torch.float32 else 0.0)
+
+
+def check_norms(sq_norms: Tensor) -> None:
+    """Sums of a few squared norms must be numbers."""
+    if len(sq_norms) and not bool(sq_norms.max() < torch.finfo(sq_norms.dtype).max / 8):  # NaN is not below
+        single = sq_norms.dtype == torch.float32
+        way_out = "scale the embeddings down" + ", or pass them as float64" * single
+        raise InputError(f"squared norms overflow float{32 if single else 64}: {way_out}")
 
 
 def check_same(x: Features, y: Features) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from badge.cli.strategies import Strategies, names_of
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,22 +24,28 @@ _Source = Annotated[
 def report(
     source: _Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
-    strategies: Annotated[
-        list[str] | None,
-        typer.Option(help="Which strategies to compare, with commas between them. Default: the paper's seven."),
-    ] = None,
+    strategies: Strategies = None,
 ) -> None:
     """Write report.html, every figure as SVG and PNG, and every table as CSV.
 
-    Example: badge report runs/ --out report/
+    Without --strategies the paper's seven are compared.
+
+    [bold]Examples[/bold]
+
+    Everything that was run:
+        badge report runs/ --out report/
+
+    The ablation of the paper's appendix:
+        badge report runs/ --strategies badge,kdpp,kcenter-grad,rand --out ablation/
     """
     from rich.console import Console
 
     from badge.report import build
     from badge.stats import load
 
-    wanted = [name.strip() for names in strategies or [] for name in names.split(",") if name.strip()]
-    written = build(load(source, progress=True), out, wanted or None, source=source.name or str(source), progress=True)
+    written = build(
+        load(source, progress=True), out, names_of(strategies) or None, source=source.name or str(source), progress=True
+    )
     console = Console()
     statistics = written.statistics
     _print_matrix(console, statistics.penalty.overall)
@@ -63,6 +71,8 @@ def export(
     results = load(source, progress=True)
     write_csv(results, out)
     typer.echo(f"{out}: {len(results):,} rows of {len(results.runs):,} runs")
+    for note in results.notes:
+        typer.echo(f"{note.topic}: {note.text}", err=True)
 
 
 def _print_matrix(console: Console, matrix: Matrix) -> None:

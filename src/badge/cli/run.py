@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from badge.cli.strategies import Strategies, names_of
+
 if TYPE_CHECKING:
     from badge.experiment import Cell
 
@@ -24,9 +26,7 @@ def run(
     model: Annotated[
         str, typer.Option("--model", help="A network by name, or your own as package.module:build.")
     ] = "mlp",
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", help="Repeat it to compare several. (default: badge)")
-    ] = None,
+    strategy: Strategies = None,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Labels per round.")] = 100,
     initial: Annotated[int, typer.Option("--initial", min=1, help="Labels of the first round, drawn uniformly.")] = 100,
     labels: Annotated[
@@ -50,13 +50,25 @@ def run(
     """Run active learning on one data set and network, with the paper's protocol.
 
     Stopped at any moment, the same command continues where it stopped.
+
+    data: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt. model: mlp, resnet18, vgg11.
+    strategy: badge (the default), coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad.
+
+    [bold]Examples[/bold]
+
+    BADGE against uniform sampling, three seeds, and the report on it:
+        badge run --data digits --strategy badge,rand --batch-size 50 --labels 400 --seeds 3 --out runs/
+        badge report runs/
+
+    Your own data, from load() in mydata.py of the current directory:
+        badge run --data mydata:load --model mlp --batch-size 100 --labels 2000
     """
     from badge.experiment import Cell
 
     cells = [
         Cell(data, model, name, batch_size, initial, labels, seed, threads, width, lr, max_epochs, raw)
         for seed in range(seeds)
-        for name in dict.fromkeys(strategy or ["badge"])
+        for name in names_of(strategy) or ["badge"]
     ]
     _run_all(cells, out, workers)
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["Format", "select"]
 
 
+#: Strategies that look at probabilities only.
+WITHOUT_EMBEDDINGS = ("conf", "marg", "entropy", "rand")
+
+
 class Format(str, Enum):
     lines = "lines"
     csv = "csv"
@@ -38,7 +42,12 @@ def select(
         typer.Option(metavar="FILE", help="Class probabilities, N rows: npy, npz, csv or parquet.", show_default=False),
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Penultimate embeddings, N rows.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Penultimate embeddings, N rows; conf, marg, entropy and rand do without.",
+            show_default=False,
+        ),
     ] = None,
     outputs: Annotated[
         Path | None,
@@ -91,7 +100,9 @@ def select(
     import badge
 
     badge.strategies.get(strategy)  # a wrong name is an error before anything is read
-    pool = _pool(probabilities, embeddings, outputs)
+    if form is not Format.lines and probabilities is not None and embeddings is None:
+        raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
+    pool = _pool(probabilities, embeddings, outputs, strategy)
     names = None if ids is None else _lines(ids, "--ids")
     if names is not None and len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
@@ -120,9 +131,14 @@ def select(
                 stream.write("\n")
 
 
-def _pool(probabilities: Path | None, embeddings: Path | None, outputs: Path | None) -> Outputs:
+def _pool(probabilities: Path | None, embeddings: Path | None, outputs: Path | None, strategy: str) -> Outputs:
+    import numpy as np
+
     from badge.types import Outputs
 
+    if outputs is None and embeddings is None and probabilities is not None and strategy in WITHOUT_EMBEDDINGS:
+        found = read_array(probabilities, "probabilities")
+        return Outputs(found, np.zeros((len(found), 1), dtype=np.float32))
     if outputs is None:
         return _pair(probabilities, embeddings, "")
     if probabilities is not None or embeddings is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from badge.errors import InputError, MissingExtraError, UnknownNameError
+from badge.errors import InputError, MissingExtraError
 from badge.names import PAPER_STRATEGIES
 from badge.progress import bar
 from badge.report import drawings as plan
@@ -76,7 +76,7 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
     if wanted is not None:
         for name in wanted:
             if name not in there:
-                raise UnknownNameError("strategy", name, list(there))
+                raise InputError(f"there are no results of the strategy {name!r}; there are of {', '.join(there)}")
         if len(set(wanted)) < len(wanted):
             raise InputError(f"a strategy is named twice: {', '.join(wanted)}")
         return tuple(wanted), []

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
 import numpy as np
+import torch
 
 from badge.errors import InputError
+from badge.features import Features
 
-__all__ = ["check_k"]
+__all__ = ["check_k", "in_full_precision"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def check_k(k: int, n: int) -> None:
@@ -17,3 +26,14 @@ def check_k(k: int, n: int) -> None:
         raise InputError(f"asked for {k} examples: k must be at least 1")
     if k > n:
         raise InputError(f"asked for {k} of {n} candidates: k must be at most {n}")
+
+
+def in_full_precision(sampler: Callable[Concatenate[Features, P], T]) -> Callable[Concatenate[Features, P], T]:
+    """The sampler, outside of any autocast: products in half precision would rule out what they should not."""
+
+    @functools.wraps(sampler)
+    def outside(features: Features, *args: P.args, **kwargs: P.kwargs) -> T:
+        with torch.autocast(features.device.type, enabled=False):
+            return sampler(features, *args, **kwargs)
+
+    return outside

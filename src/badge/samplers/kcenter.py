@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Features
-from badge.samplers.checks import check_k
+from badge.samplers.checks import check_k, in_full_precision
 from badge.samplers.nearest import Nearest
 
 __all__ = ["kcenter"]
@@ -25,6 +25,7 @@ BLOCK = 384
 OVERHEAD = 2**18
 
 
+@in_full_precision
 def kcenter(features: Features, k: int, rng: np.random.Generator, given: Features | None = None) -> NDArray[np.int64]:
     """k distinct positions by furthest-first traversal, in pick order.
 

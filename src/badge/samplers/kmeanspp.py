@@ -6,10 +6,10 @@ what is known of it from earlier, an upper bound U ≥ D², and corrected by rej
 
     draw candidates i.i.d. in proportion to U; go through them in order; accept x with probability D²(x) / U(x)
 
-which makes the accepted sequence have exactly the law of k-means++. D² is worked out for the candidates only; they keep
-it as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to date as a
-whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed before
-it is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
+which makes the accepted sequence have exactly the law of k-means++. Only candidates are compared with centres; they keep
+what was found as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to
+date as a whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed
+before it is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from badge.errors import InputError
 from badge.features import Features
-from badge.samplers.checks import check_k
+from badge.samplers.checks import check_k, in_full_precision
 from badge.samplers.nearest import Nearest
 
 __all__ = ["kmeanspp"]
@@ -33,6 +33,7 @@ __all__ = ["kmeanspp"]
 BLOCK = 1024
 
 
+@in_full_precision
 def kmeanspp(
     features: Features,
     k: int,

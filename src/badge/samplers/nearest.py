@@ -3,18 +3,16 @@
 Adding a centre can only lower a row's squared distance to its nearest centre. So the distance that a row had when it was
 last looked at is an upper bound for ever, and the two samplers that need distances, k-means++ and furthest-first, can
 work from upper bounds: they bring the few rows that they consider up to date and leave the others alone. Nothing is
-approximate: what `update` writes is the squared distance in float64, whatever the dtype and the blocking of the products
-that found it.
+approximate: products only rule centres out, with all their rounding allowed for, and what decides is a squared distance
+in float64, whatever the dtype and the blocking of the products that found it.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from badge.features import Features, Rows, check_same
+from badge.features import Features, Rows, check_norms, check_same, resolution
 from badge.samplers.lowest import Lowest
 from badge.samplers.sketch import Sketch, useful_sketch
 
@@ -57,8 +55,8 @@ class Nearest:
         self.count = self.glanced = 0
         self.sketch: Sketch | None = None
         self.views = self.centres  # what estimates of distances are made from: the centres, or their sketches
-        # Rounding of one product of rows x and c is below `rounding` · (‖x‖² + ‖c‖²).
-        self.rounding = torch.finfo(dtype).eps * (4 + math.sqrt(features.width))
+        # The rounding of an estimated ‖x − c‖² is below `rounding` · (‖x‖² + ‖c‖²), in whatever order a product sums.
+        self.rounding = resolution(dtype) * (4 + features.width / 2)
         self.order = torch.argsort(self.sq_norms)
         self.tile_of = torch.empty(n, dtype=torch.int32, device=device)
         self.tile_of[self.order] = (torch.arange(n, device=device) // TILE).to(torch.int32)
@@ -68,7 +66,8 @@ class Nearest:
         if given is not None:
             check_same(features, given)
             for part in given.tiles():
-                self.add(given.rows(part))
+                self.add(given.rows(part).to(dtype))
+            check_norms(self.centre_sq_norms[: self.count])
 
     def add(self, rows: Rows) -> None:
         """More centres. No row is brought up to date: what is known of them stays an upper bound."""
@@ -205,7 +204,7 @@ class Nearest:
         norms = self.centre_sq_norms[first : self.count].sqrt()
         reach = float(best.max().sqrt())
         low, high = float(sq_norms.min().sqrt()) - reach, float(sq_norms.max().sqrt()) + reach
-        kept = ((norms > low - 1e-5 * abs(low)) & (norms < high * (1 + 1e-5))).nonzero()[:, 0]
+        kept = ((norms > low - 1e-5 * high) & (norms < high * (1 + 1e-5))).nonzero()[:, 0]
         if len(kept) > 0.8 * len(norms):
             return [slice(max(end - CENTRES, first), end) for end in range(self.count, first, -CENTRES)]
         return [kept[max(end - CENTRES, 0) : end] + first for end in range(len(kept), 0, -CENTRES)]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from badge.features import Rows
+from badge.features import Rows, resolution
 
 __all__ = ["Sketch", "useful_sketch"]
 
@@ -64,13 +64,14 @@ class Sketch:
         """(Px, ‖x − Px‖) of every row, [n, rank + 1]; the last rounded up."""
         inside = Rows(tuple(f @ b for f, b in zip(rows.factors, self.bases, strict=True)))
         sq_norms = rows.sq_norms()
-        slack = 16 * torch.finfo(sq_norms.dtype).eps * (4 + math.sqrt(sum(len(b) for b in self.bases)))
+        slack = 4 * resolution(sq_norms.dtype) * (4 + sum(len(b) for b in self.bases) / 2)
         outside = sq_norms.mul_(1 + slack).sub_(inside.sq_norms()).clamp_(min=0).sqrt_()
         return torch.cat([inside.as_matrix(), outside[:, None]], dim=1)
 
 
 def leading(x: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """An orthonormal basis [width, ≤ rank] of about the leading directions of x, and how much of ‖x‖² each holds."""
+    x = x / x.abs().max().clamp(min=torch.finfo(x.dtype).tiny)  # squares must not overflow
     basis = x[: min(rank, *x.shape)].T
     for _ in range(3):  # subspace iteration
         basis = torch.linalg.qr(x.T @ (x @ basis)).Q
