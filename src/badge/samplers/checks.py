@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -14,8 +14,7 @@ from badge.features import Features
 
 __all__ = ["check_k", "in_full_precision"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Sampler = TypeVar("Sampler", bound=Callable[..., Any])
 
 
 def check_k(k: int, n: int) -> None:
@@ -28,12 +27,12 @@ def check_k(k: int, n: int) -> None:
         raise InputError(f"asked for {k} of {n} candidates: k must be at most {n}")
 
 
-def in_full_precision(sampler: Callable[Concatenate[Features, P], T]) -> Callable[Concatenate[Features, P], T]:
+def in_full_precision(sampler: Sampler) -> Sampler:
     """The sampler, outside of any autocast: products in half precision would rule out what they should not."""
 
     @functools.wraps(sampler)
-    def outside(features: Features, *args: P.args, **kwargs: P.kwargs) -> T:
+    def outside(features: Features, *args: Any, **kwargs: Any) -> Any:
         with torch.autocast(features.device.type, enabled=False):
             return sampler(features, *args, **kwargs)
 
-    return outside
+    return cast(Sampler, outside)
