@@ -121,10 +121,14 @@ def input_name(of: dict[str, Any]) -> str:
 
 def timing_rows(results: dict[str, Any]) -> Rows:
     """input, k, threads, and the median of each contender of the grid, as a multiple of ours too."""
-    found: dict[tuple[str, int, int], dict[str, Any]] = {}
+    found: dict[tuple[Input, int, int], dict[str, Any]] = {}
     for t in results.get("timings", []):
         if (run := t["run"])["contender"] in CONTENDERS:
-            found.setdefault((input_name(run["input"]), run["k"], t["threads"]), {})[run["contender"]] = t
+            found.setdefault((Input(**run["input"]), run["k"], t["threads"]), {})[run["contender"]] = t
+
+    def place(case: tuple[Input, int, int]) -> tuple[Any, ...]:
+        of, k, threads = case
+        return of.kind, of.labels or 0, of.c, of.d, of.n, k, threads
 
     def cell(t: dict[str, Any] | None, mine: dict[str, Any] | None) -> str:
         if t is None:
@@ -136,11 +140,13 @@ def timing_rows(results: dict[str, Any]) -> Rows:
             text += f", {number(t['median'] / mine['median'], '×')}"
         return text if len(t["seconds"]) >= REPEATS else f"{text} ({len(t['seconds'])} repeats)"
 
-    return [
-        [name, f"{k:,}", str(threads), *(cell(of.get(c), of.get("ours")) for c in CONTENDERS)]
-        for (name, k, threads), of in sorted(found.items(), key=lambda item: item[0])
-        if len(of) > 1 or "ours" in of
-    ]
+    rows = []
+    for case in sorted(found, key=place):
+        times = found[case]
+        rows.append(
+            [str(case[0]), f"{case[1]:,}", str(case[2]), *(cell(times.get(c), times.get("ours")) for c in CONTENDERS)]
+        )
+    return rows
 
 
 def other_rows(results: dict[str, Any]) -> Rows:
@@ -273,8 +279,8 @@ def plot(results: dict[str, Any], file: Path) -> bool:
                     ax.loglog(*zip(*points, strict=True), marker="o", color=f"C{number}", label=name, **style)
             ax.set(title=f"{kind}, {fixed} = {value:,}", xlabel=axis, ylabel="seconds")
             ax.grid(True, which="major", alpha=0.3)
-            if ax.lines:
-                ax.legend(fontsize=8)
+    shown = {line.get_label(): line for ax in axes.flat for line in ax.lines}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=len(shown))
     figure.suptitle("Cost of a selection, C = 10, D = 512, one thread")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
