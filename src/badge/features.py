@@ -56,9 +56,9 @@ class Rows:
         sq_norms: Tensor = product.square_()
         return sq_norms
 
-    def gram(self, other: Rows) -> Tensor:
+    def gram(self, other: Rows, out: Tensor | None = None) -> Tensor:
         """⟨g_i, g_j⟩, [n, m]."""
-        product = self.factors[0] @ other.factors[0].T
+        product = torch.mm(self.factors[0], other.factors[0].T, out=out)
         for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
             product *= f @ o.T
         return product

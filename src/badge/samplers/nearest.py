@@ -53,6 +53,7 @@ class Nearest:
         self.exact_centre_sq_norms = torch.empty(capacity, dtype=torch.float64, device=device)
         self.exact_sq_norms = torch.full((n,), torch.nan, dtype=torch.float64, device=device)  # filled where needed
         self.count = self.glanced = 0
+        self.scratch = torch.empty(0, dtype=dtype, device=device)  # for products: fresh memory each time is slow
         self.sketch: Sketch | None = None
         self.views = self.centres  # what estimates of distances are made from: the centres, or their sketches
         # The rounding of an estimated ‖x − c‖² is below `rounding` · (‖x‖² + ‖c‖²), in whatever order a product sums.
@@ -184,7 +185,11 @@ class Nearest:
 
     def _estimates(self, x: Rows, y: Rows, y_sq_norms: Tensor) -> Tensor:
         """Lower estimates of squared distances, less (1 − `rounding`) ‖x‖², from −2 times a view of x and one of y."""
-        return x.gram(y).add_(y_sq_norms, alpha=1 - self.rounding)
+        size = len(x) * len(y)
+        if len(self.scratch) < size:
+            self.scratch = self.scratch.new_empty(size)
+        d = x.gram(y, out=self.scratch[:size].view(len(x), len(y)))
+        return d.add_(y_sq_norms, alpha=1 - self.rounding)
 
     def _limits(self, goal: Tensor, sq_norms: Tensor) -> Tensor:
         """What an estimate must be below for a squared distance of at most `goal`."""
