@@ -12,7 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from badge.bench import bars, grid, inputs, measure, report, stages
+from badge.bench import bars, grid, inputs, machine, measure, report, stages
 from badge.bench.bars import Bar, Lab
 from badge.bench.contenders import CONTENDERS, residual
 from badge.bench.inputs import Input
@@ -313,6 +313,10 @@ def test_the_grid_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp
         return found
 
     monkeypatch.setattr(Lab, "all_seconds", fail_on_the_second)
+    of_a_bar = Lab(
+        timings=[Timing(Run("bare product", pools[1], 100), 1, [1.0])]
+    )  # does not make the input's row whole
+    report.save(report.record(of_a_bar, [], machine.describe()), tmp_path / "results.json")
     with pytest.raises(KeyboardInterrupt):
         command.run(only=["grid"], out=tmp_path)
     results = command.run(only=["grid"], out=tmp_path)

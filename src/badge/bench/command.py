@@ -90,10 +90,8 @@ def _parts(name: str, file: Path, threads: int, about: dict[str, Any]) -> list[C
     if name == "grid":
         here = {"commit": about.get("commit"), "threads": threads}
         measured = [t for t in report.load(file).get("timings", []) if here.items() <= t.items()]
-        done = {(Input(**t["run"]["input"]), t["run"]["k"], t["run"]["contender"]) for t in measured}
-        left = [
-            of for of in grid.pools() if any((of, k, grid.CONTENDERS[-1]) not in done for k in grid.batches(of)[:1])
-        ]
+        done = {(t["run"]["contender"], Input(**t["run"]["input"]), t["run"]["k"]) for t in measured}
+        left = [of for of in grid.pools() if any((r.contender, of, r.k) not in done for r in grid.runs(of))]
         return [lambda lab, of=of: _grid(lab, of, about) for of in left]  # type: ignore[misc]
     return [lambda lab: _section(name, lab, about)]
 

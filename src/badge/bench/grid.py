@@ -14,7 +14,7 @@ from badge.bench.bars import Lab
 from badge.bench.inputs import Input
 from badge.bench.measure import Run, Timing
 
-__all__ = ["batches", "estimate", "plotted", "pools", "run"]
+__all__ = ["batches", "estimate", "plotted", "pools", "run", "runs"]
 
 SIZES = (10_000, 50_000, 200_000, 1_000_000)
 SHAPES = ((10, 256), (10, 512), (100, 768), (1_000, 2_048))
@@ -79,12 +79,17 @@ def left_out(run: Run, room: float) -> str | None:
     return None
 
 
+def runs(of: Input) -> list[Run]:
+    """Every contender with every k, the bare product once."""
+    ks = batches(of)
+    return [Run(c, of, k) for k in ks for c in CONTENDERS if c != "bare product" or k == ks[0]]
+
+
 def run(lab: Lab, of: Input) -> None:
     """Measure one input with every k; what is left out is kept as a timing without seconds, with the reason."""
     room = 0.8 * free_bytes()
     first, *others = batches(of)
-    runs = [Run(c, of, k) for k in (first, *others) for c in CONTENDERS if c != "bare product" or k == first]
-    reasons = {one: left_out(one, room) for one in runs}
+    reasons = {one: left_out(one, room) for one in runs(of)}
     lab.timings += [Timing(one, lab.threads, missing=reason) for one, reason in reasons.items() if reason]
     taking_part = [one for one, reason in reasons.items() if not reason]
     if not taking_part:
