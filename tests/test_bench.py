@@ -340,3 +340,11 @@ def test_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "| selection | step |" in text and "- torch: " in text
     ended = CliRunner().invoke(app, ["bench", "--only", "nothing"])
     assert isinstance(ended.exception, BadgeError) and "mnist-1000" in str(ended.exception)
+
+
+def test_an_input_is_made_once_for_all_that_run_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Input] = []
+    load = inputs.load
+    monkeypatch.setattr(inputs, "load", lambda of: made.append(of) or load(of))
+    measure._seconds([Run("ours", SMALL, k) for k in (2, 3, 4)], repeats=1, budget=9.0)
+    assert made == [SMALL]

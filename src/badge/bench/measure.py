@@ -135,7 +135,7 @@ def _seconds(runs: Sequence[Run], repeats: int, budget: float) -> list[dict[str,
     from badge.bench import inputs
     from badge.bench.contenders import CONTENDERS
 
-    loaded = {run.input: inputs.load(run.input) for run in runs}
+    loaded = {of: inputs.load(of) for of in {run.input for run in runs}}  # each once: it may fill half the memory
     answers: list[dict[str, Any]] = []
     picks = []
     for run in runs:
@@ -168,7 +168,7 @@ def _same_picks(runs: Sequence[Run], seeds: int) -> list[int]:
     from badge.bench import inputs
     from badge.bench.contenders import CONTENDERS
 
-    loaded = {run.input: inputs.load(run.input) for run in runs}
+    loaded = {of: inputs.load(of) for of in {run.input for run in runs}}
     counts = [0] * len(runs)
     for seed in range(seeds):
         found = [CONTENDERS[r.contender].prepare(loaded[r.input], r.k)(seed) for r in runs]
