@@ -313,9 +313,8 @@ def test_the_grid_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp
         return found
 
     monkeypatch.setattr(Lab, "all_seconds", fail_on_the_second)
-    of_a_bar = Lab(
-        timings=[Timing(Run("bare product", pools[1], 100), 1, [1.0])]
-    )  # does not make the input's row whole
+    # What a bar has measured of an input does not make its row of the grid whole.
+    of_a_bar = Lab(timings=[Timing(Run("bare product", pools[1], 100), 1, [1.0])])
     report.save(report.record(of_a_bar, [], machine.describe()), tmp_path / "results.json")
     with pytest.raises(KeyboardInterrupt):
         command.run(only=["grid"], out=tmp_path)

@@ -462,12 +462,22 @@ def test_plain_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_live_table_on_a_terminal() -> None:
     text = io.StringIO()
-    with Display([CELL, CELL], Console(file=text, force_terminal=True, width=100)) as display:
+    with Display(
+        [CELL, CELL], Console(file=text, force_terminal=True, width=100, _environ={"TERM": "xterm"})
+    ) as display:
         display.ended(Outcome(CELL), skipped=True)
         display.round(CELL, 22, 45, 0.625)
         display.live.refresh()
     shown = text.getvalue()
     assert "1 of 2 cells, 1 of them before" in shown and "0.6250" in shown and "22 / 45" in shown and "left" in shown
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("badge.experiment.display.EVERY", -1.0)
+    text = io.StringIO()
+    with Display([CELL], Console(file=text, force_terminal=True, width=100, _environ={"TERM": "dumb"})) as display:
+        display.round(CELL, 22, 45, 0.625)
+        assert "22 of 45 labels: 0.6250" in text.getvalue()
 
 
 def test_journals_of_experiments_are_plain_json_lines(reference: Path) -> None:

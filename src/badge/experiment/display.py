@@ -30,7 +30,7 @@ class Display:
         self.console = console or Console(stderr=True)
         self.started = self.spoken = time.monotonic()
         live = Live(get_renderable=self._table, console=self.console, refresh_per_second=4, transient=True)
-        self.live = live if self.console.is_terminal else None
+        self.live = live if self.console.is_terminal and not self.console.is_dumb_terminal else None
 
     def __enter__(self) -> Display:
         if self.live:
