@@ -30,7 +30,7 @@ check: lint types test  ## lint + types + tests
 
 bench: $(INSTALLED)  ## ours against the plain loop, peers and the bare matrix product
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
-	$(BIN)/badge bench
+	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,20 +14,23 @@ __version__ = "0.1.0"
 _HOME: dict[str, str | None] = {
     "ActiveLearner": "badge.learner",
     "Dense": "badge.features",
-    "Explanation": "badge.explanation",
+    "Explanation": "badge.strategies.explain",
     "Factored": "badge.features",
-    "Outputs": "badge.types",
-    "Trainer": "badge.trainer",
+    "Outputs": "badge.outputs",
+    "Trainer": "badge.training",
     "data": None,
     "errors": None,
-    "explain": "badge.explanation",
+    "explain": "badge.strategies.explain",
     "gradient_embedding": "badge.features",
-    "predict": "badge.prediction",
+    "journal": None,
+    "networks": "badge.training",
+    "predict": "badge.models",
     "samplers": None,
-    "select": "badge.prediction",
-    "select_from": "badge.selection",
+    "select": "badge.models",
+    "select_from": "badge.strategies.select",
     "stats": None,
     "strategies": None,
+    "training": None,
 }
 
 __all__ = [
@@ -41,23 +44,26 @@ __all__ = [
     "errors",
     "explain",
     "gradient_embedding",
+    "journal",
+    "networks",
     "predict",
     "samplers",
     "select",
     "select_from",
     "stats",
     "strategies",
+    "training",
 ]
 
 if TYPE_CHECKING:
-    from badge import data, errors, samplers, stats, strategies
-    from badge.explanation import Explanation, explain
+    from badge import data, errors, journal, samplers, stats, strategies, training
     from badge.features import Dense, Factored, gradient_embedding
     from badge.learner import ActiveLearner
-    from badge.prediction import predict, select
-    from badge.selection import select_from
-    from badge.trainer import Trainer
-    from badge.types import Outputs
+    from badge.models.predict import predict, select
+    from badge.outputs import Outputs
+    from badge.strategies.explain import Explanation, explain
+    from badge.strategies.select import select_from
+    from badge.training import Trainer, networks
 
 
 def __getattr__(name: str) -> Any:

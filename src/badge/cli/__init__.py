@@ -6,7 +6,6 @@ import sys
 
 import typer
 
-from badge.cli.bench import bench
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
@@ -45,7 +44,6 @@ app.command("grid")(grid)
 app.command("export")(export)
 app.command("report")(report)
 app.command("select")(select)
-app.command("bench")(bench)
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ def demo(
     """The paper's seven strategies on scikit-learn's digits, in under two minutes: picture and table."""
     import tempfile
 
-    from badge.experiment.demo import CELLS, picture, table
+    from badge.cli.demonstration import CELLS, picture, table
 
     folder = out or Path(tempfile.mkdtemp(prefix="badge-demo-"))
     _run_all(CELLS, folder, workers, summary=False)

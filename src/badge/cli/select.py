@@ -20,7 +20,7 @@ from badge.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     import numpy as np
 
-    from badge.types import Outputs
+    from badge.outputs import Outputs
 
 __all__ = ["Format", "select"]
 
@@ -134,7 +134,7 @@ def select(
 def _pool(probabilities: Path | None, embeddings: Path | None, outputs: Path | None, strategy: str) -> Outputs:
     import numpy as np
 
-    from badge.types import Outputs
+    from badge.outputs import Outputs
 
     if outputs is None and embeddings is None and probabilities is not None and strategy in WITHOUT_EMBEDDINGS:
         found = read_array(probabilities, "probabilities")
@@ -147,7 +147,7 @@ def _pool(probabilities: Path | None, embeddings: Path | None, outputs: Path | N
 
 
 def _pair(probabilities: Path | None, embeddings: Path | None, kind: str) -> Outputs:
-    from badge.types import Outputs
+    from badge.outputs import Outputs
 
     if probabilities is None or embeddings is None:
         missing = f"--{kind}probabilities" if probabilities is None else f"--{kind}embeddings"

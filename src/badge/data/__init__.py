@@ -12,12 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from badge.core.importing import imported
+from badge.core.rng import generator
 from badge.data import files, prepare
 from badge.data.dataset import Dataset
 from badge.data.files import cache_folder
 from badge.errors import DataError, MissingExtraError, UnknownNameError
-from badge.names import imported
-from badge.rng import generator
 
 __all__ = ["NAMES", "Dataset", "cache_folder", "load", "resolve"]
 

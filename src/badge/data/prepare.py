@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from badge.rng import derive
+from badge.core.rng import derive
 
 __all__ = ["images", "one_hot", "split", "standardised"]
 

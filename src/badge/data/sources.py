@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.progress import bar
 from badge.data import arff
 from badge.errors import BadgeError, DataError, MissingExtraError
-from badge.progress import bar
 
 __all__ = ["BASES", "FETCH", "FILES", "fetch"]
 

@@ -25,16 +25,17 @@ import numpy as np
 import torch
 
 import badge
-from badge import data, networks
+from badge import data
 from badge.data import Dataset
 from badge.errors import InputError, JournalError, MissingExtraError
-from badge.explanation import log_det
 from badge.features import gradient_embedding
 from badge.journal import Event, Journal
-from badge.learner import ActiveLearner
-from badge.prediction import predict
-from badge.trainer import Trainer
-from badge.types import Outputs
+from badge.learner.learner import ActiveLearner
+from badge.models import predict
+from badge.outputs import Outputs
+from badge.strategies.explain import log_det
+from badge.training import networks
+from badge.training.trainer import Trainer
 
 __all__ = ["Cell", "finished", "journal_path", "run_cell"]
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from badge import data, networks, strategies
+from badge import data, strategies
 from badge.errors import BadgeError, UnknownNameError
 from badge.experiment.cell import Cell, Notify, finished, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
+from badge.training import networks
 
 __all__ = ["run_cells"]
 

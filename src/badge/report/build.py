@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from badge.core.catalog import PAPER_STRATEGIES
+from badge.core.progress import bar
 from badge.errors import InputError, MissingExtraError
-from badge.names import PAPER_STRATEGIES
-from badge.progress import bar
 from badge.report import drawings as plan
 from badge.report import tables
 from badge.report.page import write_page

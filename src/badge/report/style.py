@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, NamedTuple
 
-from badge.names import STRATEGIES
+from badge.core.catalog import STRATEGIES
 
 __all__ = ["INK", "RC", "Look", "look"]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from badge.features import Features
 from badge.samplers.checks import check_k, in_full_precision
-from badge.samplers.nearest import Nearest
+from badge.samplers.nearest.nearest import Nearest
 
 __all__ = ["kcenter"]
 

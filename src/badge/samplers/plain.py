@@ -12,7 +12,7 @@ from torch import Tensor
 from badge.features import Features, Rows
 from badge.samplers.checks import check_k
 from badge.samplers.kcenter import lowest_of_largest
-from badge.samplers.nearest import exact_pairs
+from badge.samplers.nearest.nearest import exact_pairs
 
 __all__ = ["plain_kcenter", "plain_kmeanspp"]
 

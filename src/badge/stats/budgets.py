@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from badge.names import REFERENCE
+from badge.core.catalog import REFERENCE
 from badge.stats.curves import Curve, learning_curve
 from badge.stats.results import Note, Results, Setting
 

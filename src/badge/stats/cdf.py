@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.names import REFERENCE
+from badge.core.catalog import REFERENCE
 from badge.stats.budgets import ROUNDING, label_budgets
 from badge.stats.curves import learning_curve
 from badge.stats.results import Note, Results, Setting

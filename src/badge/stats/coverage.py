@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from badge.names import REFERENCE
+from badge.core.catalog import REFERENCE
 from badge.stats.results import Note, Results, Run
 
 __all__ = ["coverage_notes"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.names import REFERENCE
-from badge.rng import derive
+from badge.core.catalog import REFERENCE
+from badge.core.rng import derive
 from badge.stats.curves import learning_curve
 from badge.stats.results import Note, Results, Setting
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.progress import bar
 from badge.errors import DataError, InputError, JournalError
 from badge.journal import Event, read
-from badge.progress import bar
 from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
 
 __all__ = ["load", "write_csv"]

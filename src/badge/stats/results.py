@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.catalog import STRATEGIES
 from badge.errors import InputError
-from badge.names import STRATEGIES
 
 __all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
 

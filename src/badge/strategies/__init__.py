@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.errors import InputError, UnknownNameError
+from badge.outputs import Outputs
 from badge.strategies.albl import ALBL
-from badge.strategies.diversity import coreset
+from badge.strategies.coreset import coreset
 from badge.strategies.gradient import badge, kcenter_grad, kdpp
 from badge.strategies.uncertainty import conf, entropy, marg, rand
-from badge.types import Outputs
 
 __all__ = ["ALBL", "NAMES", "PAPER", "Strategy", "get"]
 

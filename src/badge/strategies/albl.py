@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.errors import InputError
-from badge.strategies.diversity import coreset
+from badge.outputs import Outputs
+from badge.strategies.coreset import coreset
 from badge.strategies.uncertainty import conf
-from badge.types import Outputs
 
 __all__ = ["ALBL"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from badge import samplers
 from badge.features import gradient_embedding
-from badge.types import Outputs
+from badge.outputs import Outputs
 
 __all__ = ["badge", "kcenter_grad", "kdpp"]
 

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.arrays import chunks
+from badge.outputs import Outputs
 from badge.samplers import topk
 from badge.samplers.checks import check_k
-from badge.types import Outputs, chunks
 
 __all__ = ["conf", "entropy", "marg", "rand"]
 

@@ -1,0 +1,1 @@
+"""What everything else stands on: random numbers, arrays at the door, progress, names."""

@@ -1,0 +1,41 @@
+"""One's own data sets, networks and strategies by name: "package.module:function"."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from badge.errors import InputError
+
+__all__ = ["imported"]
+
+
+def imported(kind: str, path: str) -> Any:
+    """The function that "package.module:function" names; modules of the current directory are found too.
+
+    >>> imported("network", "math:sqrt")(9.0)
+    3.0
+    """
+    module_name, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
+        raise InputError(f"the {kind} {path!r} is not of the form package.module:function")
+    here = str(Path.cwd())
+    if here not in sys.path:  # a console script, unlike `python -m`, does not look where the user is
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise  # the module was found; something that it imports was not
+        raise InputError(
+            f"the {kind} {path!r}: no module {error.name!r}, neither installed nor in the current directory"
+        ) from None
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        raise InputError(f"the {kind} {path!r}: module {module_name!r} has no {attribute!r}") from None
+    if not callable(found):
+        raise InputError(f"the {kind} {path!r} is {type(found).__name__}, not a function")
+    return found

@@ -1,0 +1,45 @@
+"""Plain vectors: features of one factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from badge.core.arrays import as_tensor, check_finite
+from badge.errors import InputError
+from badge.features.rows import Features, index_of
+
+__all__ = ["Dense"]
+
+
+class Dense(Features):
+    """Plain vectors [N, D] with the interface of gradient embeddings.
+
+    >>> import badge
+    >>> badge.Dense([[0.0, 0.0], [3.0, 4.0]]).sq_norms.tolist()
+    [0.0, 25.0]
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        x = as_tensor(matrix, "features")
+        if x.ndim != 2 or 0 in x.shape:
+            raise InputError(
+                f"features must be a matrix with at least one row and column, not of shape {tuple(x.shape)}"
+            )
+        check_finite(x, "features")
+        self._set(x)
+
+    def _set(self, x: Tensor) -> None:
+        self.factors = (x,)
+        self.rank_bound = min(x.shape)
+
+    @classmethod
+    def trusted(cls, matrix: Tensor) -> Dense:
+        """Features of a matrix that was validated before; nothing is read."""
+        self = cls.__new__(cls)
+        self._set(matrix)
+        return self
+
+    def __getitem__(self, ids: Any) -> Dense:
+        return Dense.trusted(self.rows(index_of(ids, len(self), self.device)).factors[0])

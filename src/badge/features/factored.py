@@ -1,0 +1,103 @@
+"""Gradient embeddings, kept factored: g = a ⊗ h with a = p − e_ŷ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from badge.core.arrays import CHUNK_BYTES, as_tensor, check_finite
+from badge.errors import InputError
+from badge.features.rows import Features, index_of
+from badge.outputs import Outputs
+
+__all__ = ["Factored", "Residual", "gradient_embedding"]
+
+
+class Factored(Features):
+    """Gradient embeddings g_i = a_i ⊗ h_i; `bias=True` puts a 1 behind h: the gradient of the output bias.
+
+    >>> import badge, torch
+    >>> g = badge.Factored(torch.tensor([[0.1, -0.1]]), torch.tensor([[3.0, 4.0]]))
+    >>> g.as_matrix().shape, round(float(g.sq_norms[0]), 4)
+    (torch.Size([1, 4]), 0.5)
+    """
+
+    def __init__(self, a: Any, h: Any, bias: bool = False) -> None:
+        a, h = as_tensor(a, "a"), as_tensor(h, "h")
+        if a.ndim != 2 or h.ndim != 2 or len(a) != len(h) or 0 in (*a.shape, *h.shape):
+            raise InputError(
+                f"a must be [N, C] and h [N, D] with the same N; got {tuple(a.shape)} and {tuple(h.shape)}"
+            )
+        check_finite(a, "a")
+        check_finite(h, "h")
+        self._set(a, h, bias)
+
+    def _set(self, a: Any, h: Any, bias: bool) -> None:
+        self.factors, self.bias = (a, h), bias
+        c, d = self.factors[0].shape[1], self.factors[1].shape[1] + bias
+        # The rows of a sum to 0 (but for the one column of a binary problem), which costs one dimension.
+        self.rank_bound = min(len(self), max(1, c - 1) * d)
+
+    @classmethod
+    def trusted(cls, a: Any, h: Any, bias: bool = False) -> Factored:
+        """Features of factors that were validated before (or that are read row block by row block); nothing is read."""
+        self = cls.__new__(cls)
+        self._set(a, h, bias)
+        return self
+
+    @property
+    def a(self) -> Tensor:
+        """p − e_ŷ, [N, C]."""
+        return self.rows_of(0)
+
+    @property
+    def h(self) -> Tensor:
+        """Penultimate embeddings (with the constant 1 where `bias`), [N, D]."""
+        return self.rows_of(1)
+
+    def rows_of(self, factor: int) -> Tensor:
+        return self.rows(slice(None)).factors[factor]
+
+    def __getitem__(self, ids: Any) -> Factored:
+        a, h = self.rows(index_of(ids, len(self), self.device)).factors
+        return Factored.trusted(a, h)
+
+
+class Residual:
+    """a = p − e_ŷ of probabilities that stay where they are (on disk, in half precision), row block by row block."""
+
+    def __init__(self, probabilities: Tensor) -> None:
+        self.p = probabilities
+        self.shape, self.device = probabilities.shape, probabilities.device
+        self.dtype = torch.float64 if probabilities.dtype == torch.float64 else torch.float32
+
+    def __getitem__(self, ids: slice) -> Tensor:
+        return self._residual(self.p[ids])
+
+    def index_select(self, dim: int, ids: Tensor) -> Tensor:
+        return self._residual(self.p.index_select(dim, ids))
+
+    def _residual(self, p: Tensor) -> Tensor:
+        a = p.to(self.dtype, copy=True)
+        if a.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
+            return a.sub_((a > 0.5).to(a.dtype))
+        return a.scatter_add_(1, a.argmax(dim=1, keepdim=True), a.new_full((len(a), 1), -1.0))
+
+
+def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
+    """Gradients of the cross-entropy at the hallucinated label with respect to the output layer, factored.
+
+    The paper's g_x (section 3); by its proposition 1 ‖g_x‖ is the smallest gradient norm over all labels, so a large
+    one is uncertainty that no label can explain away. `bias=True` appends the gradient of the output bias.
+
+    >>> import badge
+    >>> out = badge.Outputs(probabilities=[[0.6, 0.4]], embeddings=[[1.0, 2.0]])
+    >>> [round(x, 4) for x in badge.gradient_embedding(out).as_matrix()[0].tolist()]
+    [-0.4, -0.8, 0.4, 0.8]
+    """
+    a: Residual | Tensor = Residual(outputs.probabilities)
+    if outputs.probabilities.numel() * 4 <= CHUNK_BYTES:
+        a = a[:]  # small: work it out once
+    return Factored.trusted(a, outputs.embeddings, bias)

@@ -1,0 +1,178 @@
+"""Rows, gathered, and what all features share: norms, tiles, products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from badge.core.arrays import as_index
+from badge.errors import InputError
+
+__all__ = ["Features", "Rows", "check_norms", "check_same", "index_of", "resolution"]
+
+#: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
+TILE_BYTES = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows, gathered: one matrix per factor, in the dtype of the computation. Row i is their Kronecker product."""
+
+    factors: tuple[Tensor, ...]
+
+    def __len__(self) -> int:
+        return len(self.factors[0])
+
+    def __getitem__(self, ids: slice | Tensor) -> Rows:
+        if isinstance(ids, slice):
+            return Rows(tuple(f[ids] for f in self.factors))
+        return Rows(tuple(f.index_select(0, ids) for f in self.factors))  # several times faster than f[ids]
+
+    def to(self, dtype: torch.dtype) -> Rows:
+        return Rows(tuple(f.to(dtype) for f in self.factors))
+
+    def double(self) -> Rows:
+        return self.to(torch.float64)
+
+    def sq_norms(self) -> Tensor:
+        """‖g_i‖², [n]."""
+        product = torch.linalg.vector_norm(self.factors[0], dim=1)
+        for f in self.factors[1:]:
+            product = product * torch.linalg.vector_norm(f, dim=1)
+        sq_norms: Tensor = product.square_()
+        return sq_norms
+
+    def gram(self, other: Rows, out: Tensor | None = None) -> Tensor:
+        """⟨g_i, g_j⟩, [n, m]."""
+        product = torch.mm(self.factors[0], other.factors[0].T, out=out)
+        for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
+            product *= f @ o.T
+        return product
+
+    def sq_dists(self, other: Rows) -> Tensor:
+        """‖g_i − g_j‖², [n, m], not below 0."""
+        d = self.gram(other).mul_(-2)
+        return d.add_(self.sq_norms()[:, None]).add_(other.sq_norms()).clamp_(min=0)
+
+    def as_matrix(self) -> Tensor:
+        """The rows themselves, [n, product of the factors' widths]."""
+        product, *rest = self.factors
+        for f in rest:
+            product = (product[:, :, None] * f[:, None, :]).flatten(1)
+        return product
+
+    def paired(self, other: Rows) -> Tensor:
+        """⟨g_i, g_i'⟩ of each row with its partner, [n], in float64.
+
+        A row's result does not depend on what stands around it, so ‖x‖² + ‖y‖² − 2⟨x, y⟩ from such products is exactly 0
+        for equal rows, and the same whatever the blocking.
+        """
+        product = (self.factors[0].double() * other.factors[0]).sum(dim=1)
+        for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
+            product *= (f.double() * o).sum(dim=1)
+        return product
+
+
+class Features:
+    """What both kinds share; use `Dense` or `Factored`."""
+
+    factors: tuple[Any, ...]  # tensors, or things that give a tensor of rows when indexed
+    bias: bool = False  # append the constant 1 to the last factor
+    rank_bound: int
+
+    def __len__(self) -> int:
+        return int(self.factors[0].shape[0])
+
+    def __getitem__(self, ids: Any) -> Features:
+        """The features of the rows `ids`, gathered."""
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the computation: float64 where an input is, else float32."""
+        return torch.float64 if any(f.dtype == torch.float64 for f in self.factors) else torch.float32
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = self.factors[-1].device
+        return device
+
+    @property
+    def width(self) -> int:
+        """Numbers per row: C + D for gradient embeddings."""
+        return sum(int(f.shape[1]) for f in self.factors) + self.bias
+
+    def rows(self, ids: slice | Tensor) -> Rows:
+        """The rows `ids` in the dtype of the computation: all that an algorithm ever holds of a pool."""
+        parts = [(f[ids] if isinstance(ids, slice) else f.index_select(0, ids)).to(self.dtype) for f in self.factors]
+        if self.bias:
+            parts[-1] = torch.nn.functional.pad(parts[-1], (0, 1), value=1.0)
+        return Rows(tuple(parts))
+
+    def tiles(self, size: int | None = None) -> Iterator[slice]:
+        """Slices over the pool whose rows fit in cache."""
+        size = size or max(1, TILE_BYTES // (self.width * self.dtype.itemsize))
+        for start in range(0, len(self), size):
+            yield slice(start, min(start + size, len(self)))
+
+    @cached_property
+    def sq_norms(self) -> Tensor:
+        """‖g_i‖² of every row, [N]."""
+        sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
+        # Written in place: small results kept between tiles would stop the heap from shrinking.
+        for tile in self.tiles():
+            sq_norms[tile] = self.rows(tile).sq_norms()
+        check_norms(sq_norms)
+        return sq_norms
+
+    def sq_dists(self, other: Features) -> Tensor:
+        """Squared distances of every row to the rows of `other`, [N, M]."""
+        check_same(self, other)
+        to = other.rows(slice(None))
+        return torch.cat([self.rows(tile).sq_dists(to) for tile in self.tiles()])
+
+    def gram(self, other: Features | None = None) -> Tensor:
+        """Inner products of every row with the rows of `other` (its own where None), [N, M]."""
+        other = self if other is None else other
+        check_same(self, other)
+        to = other.rows(slice(None))
+        return torch.cat([self.rows(tile).gram(to) for tile in self.tiles()])
+
+    def as_matrix(self) -> Tensor:
+        """The explicit, expensive exit: the matrix of rows, [N, C·D] for gradient embeddings."""
+        return self.rows(slice(None)).as_matrix()
+
+
+def index_of(ids: Any, n: int, device: torch.device) -> slice | Tensor:
+    """A slice as it is, anything else as positions on the device."""
+    return ids if isinstance(ids, slice) else as_index(ids, n).to(device)
+
+
+def resolution(dtype: torch.dtype) -> float:
+    """The spacing of numbers in a product: torch may be set to multiply float32 as TF32 or bfloat16."""
+    coarse = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[torch.get_float32_matmul_precision()]
+    return max(torch.finfo(dtype).eps, coarse if dtype == torch.float32 else 0.0)
+
+
+def check_norms(sq_norms: Tensor) -> None:
+    """Sums of a few squared norms must be numbers."""
+    if len(sq_norms) and not bool(sq_norms.max() < torch.finfo(sq_norms.dtype).max / 8):  # NaN is not below
+        single = sq_norms.dtype == torch.float32
+        way_out = "scale the embeddings down" + ", or pass them as float64" * single
+        raise InputError(f"squared norms overflow float{32 if single else 64}: {way_out}")
+
+
+def check_same(x: Features, y: Features) -> None:
+    """Rows of `x` and `y` can be compared only where they have the same factors."""
+    shapes = [[int(f.shape[1]) for f in z.factors] for z in (x, y)]
+    if x.bias:
+        shapes[0][-1] += 1
+    if y.bias:
+        shapes[1][-1] += 1
+    if shapes[0] != shapes[1]:
+        raise InputError(f"features of different kinds: columns {shapes[0]} against {shapes[1]}")

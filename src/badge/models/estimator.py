@@ -1,0 +1,132 @@
+"""scikit-learn estimators and pipelines, and skorch nets: probabilities and the inputs of the final step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge.errors import InputError, ModelError
+from badge.models.network import Run, random_state_kept, running
+
+__all__ = ["final_step", "is_skorch", "running_estimator", "skorch_module"]
+
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda x: x,
+    "logistic": lambda x: np.exp(-np.logaddexp(0, -x)),
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+}
+
+
+def is_skorch(model: Any) -> bool:
+    library = sys.modules.get("skorch")
+    return library is not None and isinstance(model, library.NeuralNet)
+
+
+def skorch_module(net: Any) -> nn.Module:
+    """The trained network of a skorch net."""
+    module = getattr(net, "module_", None)
+    if not isinstance(module, nn.Module):
+        raise ModelError(f"the {type(net).__name__} has no module_ yet: call fit, or initialize and load_params, first")
+    return module
+
+
+def final_step(model: Any) -> tuple[Any, Any]:
+    """(what comes before the final step or None, the final step) of an estimator, a pipeline or a fitted search."""
+    model = getattr(model, "best_estimator_", model)  # GridSearchCV and its kin
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, list) or not hasattr(model, "named_steps"):
+        return None, model
+    before, final = (model[:-1] if len(steps) > 1 else None), model[-1]
+    inner, final = final_step(final)  # a pipeline or search as the last step
+    if inner is None:
+        return before, final
+    return inner if before is None else _Both(before, inner), final
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two transformers, one after the other."""
+
+    first: Any
+    second: Any
+
+    def transform(self, x: Any) -> Any:
+        return self.second.transform(self.first.transform(x))
+
+
+@contextmanager
+def running_estimator(
+    model: Any,
+    *,
+    device: str | torch.device | None = None,
+    head: Any = None,
+    autocast: bool | torch.dtype | None = None,
+) -> Iterator[Run]:
+    """A function that runs a fitted estimator on rows of a pool.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    >>> with running_estimator(model) as run:
+    ...     p, h = run(2, np.array([[0.0], [2.0]]))
+    >>> p.shape, h.tolist()
+    (torch.Size([2, 2]), [[0.0], [2.0]])
+    """
+    before, final = final_step(model)
+    if is_skorch(final):
+        with running(skorch_module(final), device=device, head=head, autocast=autocast) as run_module:
+            yield lambda rows, x: run_module(rows, torch.from_numpy(_dense(before.transform(x), np.float32)))
+        return
+    if head is not None or device is not None or autocast:
+        raise InputError(f"head, device and autocast are for PyTorch models, not for {type(final).__name__}")
+    if not hasattr(final, "predict_proba"):
+        raise ModelError(
+            f"{type(final).__name__} has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV, or "
+            "use badge.Outputs with your own probabilities"
+        )
+
+    def run(rows: int, x: Any) -> tuple[Tensor, Tensor]:
+        x = x if before is None else before.transform(x)
+        p = final.predict_proba(x)
+        if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
+            raise ModelError(
+                f"predict_proba of {type(final).__name__} gave no [N, C] array: one label per row is needed"
+            )
+        p = p.astype(np.float32)
+        return torch.from_numpy(p), torch.from_numpy(_embedding(final, x))
+
+    with random_state_kept():
+        yield run
+
+
+def _embedding(final: Any, x: Any) -> np.ndarray[Any, Any]:
+    """The final step's inputs [N, D]; of a multi-layer perceptron its last hidden layer."""
+    if (
+        hasattr(final, "coefs_")
+        and hasattr(final, "intercepts_")
+        and getattr(final, "activation", None) in _ACTIVATIONS
+    ):
+        act = _ACTIVATIONS[final.activation]
+        h = x
+        for weights, bias in zip(final.coefs_[:-1], final.intercepts_[:-1], strict=True):
+            h = act(h @ weights + bias)
+        return _dense(h, np.float32)
+    return _dense(x, np.float32)
+
+
+def _dense(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    x = x.toarray() if hasattr(x, "toarray") else x
+    x = np.array(x) if not isinstance(x, np.ndarray) else x
+    if x.dtype.kind not in "fiub":
+        raise ModelError(
+            f"the inputs of the final step have dtype {x.dtype} and cannot be an embedding: put the steps that make "
+            "numbers of them into one Pipeline with the classifier"
+        )
+    return np.ascontiguousarray(x.reshape(len(x), -1), dtype=dtype)

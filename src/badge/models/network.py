@@ -1,0 +1,231 @@
+"""Run a network on batches in eval mode and leave it as it was: modes, hooks, gradients, random state, device."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge.errors import InputError, ModelError
+from badge.models import heads, inputs
+
+__all__ = ["Run", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
+
+#: (rows, batch) -> probabilities [n, C] and embeddings [n, D]
+Run = Callable[[int, Any], tuple[Tensor, Tensor]]
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The network inside `torch.compile`, `DataParallel` and `DistributedDataParallel`.
+
+    Hooks do not fire inside compiled code, nor in a known order on replicas: the pass runs the plain network.
+    """
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if inner is None and isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            inner = model.module
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
+
+
+def model_dtype(model: nn.Module) -> torch.dtype | None:
+    """The one floating dtype of the parameters; None where there is none or they differ."""
+    found = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    return found.pop() if len(found) == 1 else None
+
+
+@contextmanager
+def random_state_kept(device: torch.device | None = None) -> Iterator[None]:
+    """Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were."""
+    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    use_cuda = torch.cuda.is_available() and (started or (device is not None and device.type == "cuda"))
+    cuda = torch.cuda.get_rng_state_all() if use_cuda else None
+    mps = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+        torch.set_rng_state(cpu)
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
+        if mps is not None:
+            torch.mps.set_rng_state(mps)
+
+
+@contextmanager
+def eval_mode(model: nn.Module) -> Iterator[None]:
+    """Every submodule in eval mode, then each back in its own mode.
+
+    The flags are set one by one: `train()` may be overridden to do more, and would lose modes that differ below it.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, _ in modes:
+            module.training = False
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@contextmanager
+def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
+    """The model on `device` (None: where it is), and afterwards where it was."""
+    places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
+    home = next(iter(model.parameters()), next(iter(model.buffers()), torch.empty(0))).device
+    try:
+        wanted = home if device is None else torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InputError(f"device={device!r} cannot be used: {str(error).splitlines()[0]}") from error
+    if wanted == home and (device is None or len(places) <= 1):
+        yield home
+        return
+    if len(places) > 1:
+        raise InputError(f"the model is spread over {sorted(map(str, places))}: leave out device={str(device)!r}")
+    try:
+        model.to(wanted)
+        yield wanted
+    finally:
+        model.to(home)
+
+
+def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
+    if autocast is None or autocast is False:
+        return nullcontext()
+    if autocast is True:
+        return torch.autocast(device.type)
+    if isinstance(autocast, torch.dtype):
+        return torch.autocast(device.type, dtype=autocast)
+    raise InputError(f"autocast must be True, a torch dtype or None, not {autocast!r}")
+
+
+def _uncompiled() -> Any:
+    """Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on)."""
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    return nullcontext() if set_stance is None else set_stance("force_eager")
+
+
+@contextmanager
+def running(
+    model: nn.Module,
+    *,
+    device: str | torch.device | None = None,
+    head: str | nn.Module | None = None,
+    autocast: bool | torch.dtype | None = None,
+) -> Iterator[Run]:
+    """A function that runs the model on one batch; outside the block the model is as it was before.
+
+    >>> with running(nn.Linear(3, 2)) as run:
+    ...     p, h = run(4, torch.zeros(4, 3))
+    >>> p.shape, h.shape
+    (torch.Size([4, 2]), torch.Size([4, 3]))
+    """
+    model = unwrap(model)
+    with ExitStack() as stack:
+        place = stack.enter_context(on_device(model, device))
+        stack.enter_context(random_state_kept(place))
+        stack.enter_context(eval_mode(model))
+        casting = _autocast(place, autocast)
+        dtype = None if autocast else model_dtype(model)
+        layers = heads.linear_layers(model) if head is None else dict([heads.named_head(model, head)])
+        watch = heads.Recorder(layers, searching=head is None)
+        attached = ExitStack()
+        stack.enter_context(attached)
+        attached.enter_context(watch.attached())
+        found: heads.Head | None = None
+
+        def forward(batch: Any) -> tuple[Any, Tensor | None]:
+            args, kwargs = inputs.bind(model, batch)
+            args, kwargs = inputs.place((args, kwargs), place, dtype)
+            watch.clear()
+            with torch.no_grad(), casting, _uncompiled():
+                return model(*args, **kwargs), kwargs.get("attention_mask")
+
+        def run(rows: int, batch: Any) -> tuple[Tensor, Tensor]:
+            nonlocal found, watch
+            output, mask = forward(batch)
+            calls = watch.all()
+            logits, returned = heads.logits_of(output, calls)
+            logits = _rows_of_logits(logits.detach(), rows)
+            if found is None:
+                found = _settle(layers, calls, logits, head, returned)
+                attached.close()  # from here on only the head is watched
+                watch = heads.Recorder({found.name: found.module} if found.index >= 0 else {}, searching=False)
+                attached.enter_context(watch.attached())
+            if found.index < 0:
+                assert returned is not None
+                return _probabilities(logits, found.link, None), returned.float()
+            call = next((c for c in calls if c.name == found.name and c.index == found.index), None)
+            if call is None:
+                raise ModelError(f"the head {found.name!r} did not run on a batch of {rows} rows")
+            h = heads.embedding_of(call, logits, mask)
+            return _probabilities(logits, found.link, call), h.float()
+
+        yield run
+
+
+def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:
+    if logits.ndim == 1 and logits.shape[0] == rows:
+        logits = logits[:, None]
+    if logits.ndim != 2 or logits.shape[0] != rows or not logits.is_floating_point():
+        raise ModelError(
+            f"the model gave {logits.dtype} logits of shape {tuple(logits.shape)} for {rows} examples: "
+            f"[{rows}, classes] is needed (or [{rows}] for one sigmoid logit)"
+        )
+    return logits
+
+
+def _settle(
+    layers: Mapping[str, nn.Module],
+    calls: list[heads.Call],
+    logits: Tensor,
+    wanted: str | nn.Module | None,
+    returned: Tensor | None,
+) -> heads.Head:
+    """The head, from the first batch. Index -1 stands for an embedding that the model itself returns."""
+    if wanted is None:
+        found = heads.find_head(layers, calls, logits)
+        if found is not None:
+            return found
+        # a second tensor as wide as the logits may be the scores of an auxiliary head: no embedding
+        if returned is not None and returned.shape[0] == len(logits) and returned.shape[1] != logits.shape[1]:
+            return heads.Head("", nn.Identity(), -1, _own_link(logits))
+        raise heads.no_head(layers, calls, logits)
+    (name, module), *_ = layers.items()
+    if not calls:
+        raise ModelError(f"head={name!r} did not run on a tensor in the forward pass: its input cannot be taken")
+    links = [heads.link(call, logits) for call in calls]
+    last = max((i for i, kind in enumerate(links) if kind is not None), default=len(calls) - 1)
+    return heads.Head(name, module, calls[last].index, links[last] or _own_link(logits))
+
+
+def _own_link(output: Tensor) -> str:
+    """What a model's output is, told from its values alone, where no layer's output explains it."""
+    z = output.double()
+    bounded = bool(((z >= 0) & (z <= 1)).all())
+    if z.shape[1] == 1:
+        if bounded:
+            raise ModelError("one output column within [0, 1] may be a logit or a probability: return the logit")
+        return "logits"
+    if bounded and bool(((z.sum(dim=1) - 1).abs() < 5e-3).all()):
+        return "own probabilities"
+    return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
+
+
+def _probabilities(output: Tensor, link: str, call: heads.Call | None) -> Tensor:
+    """Probabilities in float32 from what the model returned; of softmaxed ones from the layer before the softmax."""
+    if link == "own probabilities":
+        p = output.float().clamp(min=0)
+        return p / p.sum(dim=1, keepdim=True)
+    if link != "logits" and call is not None:
+        output = call.output.reshape(output.shape)
+    z = output.float()
+    return torch.sigmoid(z) if z.shape[1] == 1 else torch.softmax(z, dim=1)

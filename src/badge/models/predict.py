@@ -1,0 +1,233 @@
+"""Any model in: `predict` runs a classifier once over a pool, `select` picks what to label next from what it says."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge import strategies
+from badge.core.arrays import as_index
+from badge.core.progress import bar
+from badge.core.rng import generator
+from badge.errors import InputError, ModelError
+from badge.models import digest, estimator, text
+from badge.models import network as torch_models
+from badge.models import opening as pools
+from badge.outputs import Outputs
+from badge.outputs.store import Writer
+from badge.strategies.select import select_from
+
+__all__ = ["predict", "select"]
+
+#: Rows that a scikit-learn estimator gets at least at a time: a call costs it far more than a row.
+ESTIMATOR_ROWS = 4096
+
+
+def predict(
+    model: Any,
+    pool: Any,
+    *,
+    batch_size: int = 256,
+    device: str | torch.device | None = None,
+    head: str | nn.Module | None = None,
+    tokenizer: Any = None,
+    autocast: bool | torch.dtype | None = None,
+    progress: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> Outputs:
+    """Probabilities and penultimate embeddings of every example of a pool: one pass, in eval mode, without labels.
+
+    model:      a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net.
+                It is afterwards exactly as it was before.
+    pool:       a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts; a dict of
+                columns. Labels in its items are ignored.
+    batch_size: examples per forward pass (a DataLoader keeps its own).
+    device:     where to run; the model's own by default. The outputs are gathered on the host.
+    head:       the output layer, a module or its dotted name, where it cannot be found by itself.
+    tokenizer:  for texts; pads batches that were tokenized without padding.
+    autocast:   True or a torch dtype: run in mixed precision. Outputs are float32 all the same.
+    progress:   draw a progress bar on standard error.
+    out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
+
+    >>> import badge, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    >>> badge.predict(net, torch.zeros(100, 4))
+    Outputs(100 examples, 3 probability columns, 8 embedding columns)
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number ≥ 1, not {batch_size!r}")
+    if isinstance(model, type):
+        raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
+    network = model
+    if not isinstance(model, nn.Module):
+        before, final = estimator.final_step(model)
+        if before is None and estimator.is_skorch(final):
+            network = estimator.skorch_module(final)
+    if isinstance(network, nn.Module):
+        plain = torch_models.unwrap(network)
+        text.check_config(plain)
+        opened = pools.open_pool(pool, plain, int(batch_size), tokenizer)
+        running = torch_models.running(network, device=device, head=head, autocast=autocast)
+    elif callable(getattr(model, "fit", None)):
+        opened = pools.open_table(pool, max(int(batch_size), ESTIMATOR_ROWS))
+        running = estimator.running_estimator(model, device=device, head=head, autocast=autocast)
+    else:
+        raise ModelError(
+            f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
+            "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
+        )
+    if opened.rows == 0:
+        raise InputError("the pool is empty: it has 0 examples")
+    sink: _Arrays | _Store
+    if out is None:
+        sink = _Arrays(opened.rows)
+    else:
+        settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
+        if tokenizer is not None:
+            settings += f" tokenizer={type(tokenizer).__name__}:{pools.pool_size(tokenizer)}"
+        identity = {
+            "model": digest.model_digest(network),
+            "pool": digest.pool_digest(opened),
+            "set of options": settings.strip(),
+        }
+        half = isinstance(network, nn.Module) and torch_models.model_dtype(network) == torch.float16
+        sink = _Store(Writer(out, opened.rows, identity), half)
+    if sink.done < opened.rows:
+        with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
+            advance(sink.done)
+            for rows, batch in opened.batches(sink.done):
+                p, h = run(rows, batch)
+                sink.write(*_checked(p, h, sink.done))
+                advance(rows)
+    return sink.outputs()
+
+
+def _name(model: nn.Module, head: str | nn.Module | None) -> str:
+    from badge.models.heads import named_head
+
+    return "found" if head is None else named_head(model, head)[0]
+
+
+def _checked(p: Tensor, h: Tensor, start: int) -> tuple[Tensor, Tensor]:
+    """Rows on the host, valid; else an error now and not after the whole pass."""
+    p, h = p.cpu(), h.cpu()
+    try:
+        Outputs(p, h)
+    except InputError as error:
+        raise ModelError(
+            f"the model's outputs on rows {start} to {start + len(p) - 1} of the pool cannot be used (below, rows are "
+            f"counted from {start}): {error}"
+        ) from error
+    return p, h
+
+
+class _Arrays:
+    """Outputs gathered in memory, in arrays of their final size."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.done = rows, 0
+        self.p: Tensor | None = None
+        self.h: Tensor | None = None
+
+    def write(self, p: Tensor, h: Tensor) -> None:
+        if self.p is None or self.h is None:
+            self.p, self.h = (torch.empty(self.rows, x.shape[1], dtype=torch.float32) for x in (p, h))
+        stop = self.done + len(p)
+        if stop > self.rows or p.shape[1:] != self.p.shape[1:] or h.shape[1:] != self.h.shape[1:]:
+            raise ModelError(
+                f"rows {self.done} to {stop - 1} have {p.shape[1]} classes and {h.shape[1]} embedding columns; earlier "
+                f"rows {self.p.shape[1]} and {self.h.shape[1]}, of {self.rows} rows"
+            )
+        self.p[self.done : stop] = p
+        self.h[self.done : stop] = h
+        self.done = stop
+
+    def close(self) -> None:
+        pass
+
+    def outputs(self) -> Outputs:
+        if self.p is None or self.h is None or self.done != self.rows:
+            raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
+        return Outputs.trusted(self.p, self.h)
+
+
+class _Store:
+    """Outputs written to a directory."""
+
+    def __init__(self, writer: Writer, half: bool) -> None:
+        self.writer, self.half = writer, half
+
+    @property
+    def done(self) -> int:
+        return self.writer.done
+
+    def write(self, p: Tensor, h: Tensor) -> None:
+        self.writer.write(p.float().numpy(), (h.half() if self.half else h.float()).numpy())
+
+    def close(self) -> None:
+        self.writer.flush()
+
+    def outputs(self) -> Outputs:
+        return Outputs.load(self.writer.path)
+
+
+def select(
+    model: Any,
+    pool: Any,
+    k: int,
+    *,
+    strategy: Any = "badge",
+    seed: int | None = 0,
+    labeled: Any = None,
+    exclude: Any = None,
+    batch_size: int = 256,
+    device: str | torch.device | None = None,
+    head: str | nn.Module | None = None,
+    tokenizer: Any = None,
+    autocast: bool | torch.dtype | None = None,
+    progress: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Positions in `pool` of the k examples to label next, in the order in which they were picked.
+
+    labeled: the examples that have labels, as a pool of any kind or as `Outputs` (for coreset and albl).
+    exclude: positions of the pool that may not be picked, or a mask of them.
+    strategy, seed: as in `badge.select_from`; the other arguments as in `badge.predict`.
+
+    >>> import badge, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    >>> ids = badge.select(net, torch.randn(100, 4), k=5, seed=0)
+    >>> ids.shape, ids.dtype
+    ((5,), dtype('int64'))
+    """
+    chosen = strategies.get(strategy)  # a wrong name, seed or k is an error before the pass, not after it
+    generator(seed)
+    if getattr(chosen, "needs_labeled", False) and labeled is None and exclude is None:
+        raise InputError(
+            f"the strategy {strategy!r} looks at what has labels: pass labeled= (a pool, or Outputs), or exclude="
+        )
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
+    size = pools.pool_size(pool)
+    if size is not None:
+        left = size if exclude is None else size - len(torch.unique(as_index(exclude, size)))
+        if k > left:
+            excluded = "" if exclude is None else f": {size} in the pool, {size - left} excluded"
+            raise InputError(f"asked for {k} of {left} candidates{excluded}")
+    options: dict[str, Any] = {
+        "batch_size": batch_size,
+        "device": device,
+        "head": head,
+        "tokenizer": tokenizer,
+        "autocast": autocast,
+        "progress": progress,
+    }
+    outputs = predict(model, pool, out=out, **options)
+    if labeled is not None and not isinstance(labeled, Outputs):
+        labeled = predict(model, labeled, **options)
+    return select_from(outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude)

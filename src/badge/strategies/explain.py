@@ -1,0 +1,110 @@
+"""`explain`: why a batch was picked, in the terms of the paper's figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.core.arrays import as_index
+from badge.errors import InputError
+from badge.features import Factored, Rows, gradient_embedding
+from badge.outputs import Outputs
+from badge.samplers.nearest.nearest import among
+
+__all__ = ["Explanation", "explain", "log_det"]
+
+#: A Cholesky pivot below this share of its row's squared norm counts as vanished.
+VANISHED = 1e-12
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Per pick, in pick order, and for the batch."""
+
+    ids: NDArray[np.int64]
+    norm: NDArray[np.float64]  #: length of the gradient embedding: uncertainty
+    label: NDArray[np.int64]  #: hallucinated label ŷ (binary with one column: 1 where p > 1/2)
+    confidence: NDArray[np.float64]  #: probability of ŷ
+    nearest: NDArray[np.float64]  #: distance to the nearest earlier pick (inf for the first): diversity
+    coverage: NDArray[np.int64]  #: pool points whose nearest pick this is
+    mean_norm: float  #: mean gradient norm of the batch
+    log_det: float  #: ln det of the batch's Gram matrix; −inf where the batch is linearly dependent
+
+    def rows(self) -> list[dict[str, float | int]]:
+        """One dictionary per pick, for tables and JSON."""
+        names = ("ids", "norm", "label", "confidence", "nearest", "coverage")
+        return [
+            dict(zip(("position", *names[1:]), values, strict=True))
+            for values in zip(*(getattr(self, name).tolist() for name in names), strict=True)
+        ]
+
+
+def explain(outputs: Outputs, ids: Any) -> Explanation:
+    """Why these picks: gradient norm, hallucinated label, confidence, distance to earlier picks, coverage.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> why = badge.explain(out, [0, 2])
+    >>> why.label.tolist(), why.norm.round(3).tolist(), why.coverage.tolist()
+    ([0, 1], [0.707, 0.566], [2, 1])
+    """
+    index = as_index(ids, len(outputs))
+    if not len(index):
+        raise InputError("no picks to explain: ids is empty")
+    if int(index.min()) < 0 or int(index.max()) >= len(outputs):
+        raise InputError(
+            f"ids go from {int(index.min())} to {int(index.max())}: positions go from 0 to {len(outputs) - 1}"
+        )
+    index = index.to(outputs.device)
+    features = gradient_embedding(outputs)
+    rows = features.rows(index)
+    p = outputs.probabilities.index_select(0, index).double()
+    p = torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p
+    confidence, label = p.max(dim=1)
+    norm = rows.double().sq_norms().sqrt()
+    return Explanation(
+        ids=index.cpu().numpy(),
+        norm=norm.cpu().numpy(),
+        label=label.cpu().numpy(),
+        confidence=confidence.cpu().numpy(),
+        nearest=_nearest_earlier(rows).cpu().numpy(),
+        coverage=_coverage(features, rows).cpu().numpy(),
+        mean_norm=float(norm.mean()),
+        log_det=log_det(rows, features.rank_bound),
+    )
+
+
+def _nearest_earlier(rows: Rows) -> Tensor:
+    sq_dists = among(rows)
+    earlier = torch.ones_like(sq_dists, dtype=torch.bool).tril_(-1)
+    return torch.where(earlier, sq_dists, torch.inf).amin(dim=1).sqrt()
+
+
+def _coverage(features: Factored, picks: Rows) -> Tensor:
+    sq_norms = picks.sq_norms()
+    counts = torch.zeros(len(picks), dtype=torch.int64, device=features.device)
+    for tile in features.tiles():
+        nearest = features.rows(tile).gram(picks).mul_(-2).add_(sq_norms).argmin(dim=1)
+        counts += torch.bincount(nearest, minlength=len(picks))
+    return counts
+
+
+def log_det(rows: Rows, rank_bound: int) -> float:
+    """ln det⟨g_i, g_j⟩ in float64, −inf where k exceeds the rank bound or a pivot vanishes."""
+    if len(rows) > rank_bound:
+        return -float("inf")
+    exact = rows.double()
+    sq_norms = exact.sq_norms()
+    if not bool((sq_norms > 0).all()):
+        return -float("inf")
+    scale = sq_norms.rsqrt()
+    factor, failed = torch.linalg.cholesky_ex(exact.gram(exact).mul_(scale).mul_(scale[:, None]))
+    pivots = factor.diagonal().square()
+    if int(failed) or not bool((pivots > VANISHED).all()):
+        return -float("inf")
+    return float(pivots.log().sum() + sq_norms.log().sum())

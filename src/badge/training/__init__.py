@@ -1,0 +1,6 @@
+"""Training: the paper's rule and networks, and anything else that can fit."""
+
+from badge.training import networks
+from badge.training.trainer import Trainer
+
+__all__ = ["Trainer", "networks"]

@@ -1,0 +1,62 @@
+"""Training by whatever trains: an object with `fit(examples, labels, rng) -> model`, or a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from badge.errors import InputError
+from badge.outputs import Outputs
+
+__all__ = ["Trains", "align", "fit_model"]
+
+
+@runtime_checkable
+class Trains(Protocol):
+    """Anything that trains a new model on labelled examples; the same state of `rng` gives the same model."""
+
+    def fit(self, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator) -> Any: ...
+
+
+def is_estimator(trainer: object) -> bool:
+    """Whether `trainer` follows scikit-learn's conventions (skorch does too): fit(X, y), parameters, probabilities."""
+    return hasattr(trainer, "get_params") and hasattr(trainer, "fit")
+
+
+def fit_model(
+    trainer: Any, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator
+) -> Any:
+    """A newly trained model. An estimator is cloned first, and every `random_state` in it is set from `rng`."""
+    if not is_estimator(trainer):
+        return trainer.fit(examples, labels, rng)
+    from sklearn.base import clone
+
+    estimator = clone(trainer)
+    names = sorted(name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
+    estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
+    examples = examples.numpy(force=True) if isinstance(examples, torch.Tensor) else examples
+    with torch.random.fork_rng(devices=[]):  # skorch draws from torch's own state
+        torch.default_generator.manual_seed(int(rng.integers(2**63)))
+        estimator.fit(examples, labels)
+    return estimator
+
+
+def align(outputs: Outputs, model: Any, classes: int) -> Outputs:
+    """Outputs with one probability column per class: an estimator has none for a class that it was not shown.
+
+    >>> import types
+    >>> seen = types.SimpleNamespace(classes_=np.array([0, 2]))
+    >>> align(Outputs([[0.4, 0.6]], [[1.0]]), seen, 3).probabilities.tolist()
+    [[0.4, 0.0, 0.6]]
+    """
+    p = outputs.probabilities
+    if p.shape[1] == classes or (p.shape[1] == 1 and classes == 2):
+        return outputs
+    seen = np.asarray(getattr(model, "classes_", ()))
+    if seen.ndim != 1 or len(seen) != p.shape[1] or seen.dtype.kind not in "iu" or seen.max() >= classes:
+        raise InputError(f"the model gives {p.shape[1]} probabilities for {classes} classes")
+    full = p.new_zeros(len(p), classes)
+    full[:, torch.from_numpy(seen.astype(np.int64))] = p
+    return Outputs.trusted(full, outputs.embeddings)

@@ -1,0 +1,130 @@
+"""The paper's three networks, in a few lines each, and the way to name one's own.
+
+Protocol, the same for the built-in ones and for `--model mypkg.mod:build`:
+
+    build(shape: tuple[int, ...], classes: int) -> torch.nn.Module
+
+`shape` is that of one example: (channels, height, width) for images, (columns,) for tables. The module returns raw
+scores [N, classes] and ends in an `nn.Linear`, whose input is the embedding that badge works with. A build that takes
+`width=` can be scaled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from badge.core.importing import imported
+from badge.data.dataset import is_image, learning_rate
+from badge.errors import InputError, UnknownNameError
+
+__all__ = ["NETWORKS", "Build", "learning_rate", "mlp", "resnet18", "resolve", "vgg11"]
+
+#: build(shape of one example, classes) -> network; see the module's docstring
+Build = Callable[..., nn.Module]
+
+
+def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
+    """One hidden layer with ReLU, on flattened examples.
+
+    >>> mlp(16, 26, hidden=1024)(torch.zeros(2, 16)).shape
+    torch.Size([2, 26])
+    """
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+
+
+def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
+    """ResNet-18 (He et al., 2016) for small images: 3 × 3 stem without max-pooling. The authors' code has `width=16`.
+
+    >>> resnet18(10, width=8)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+    blocks = [_Block(width, width, 1), _Block(width, width, 1)]
+    for i in range(3):
+        blocks += [_Block(width << i, width << i + 1, 2), _Block(width << i + 1, width << i + 1, 1)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, classes)]
+    return nn.Sequential(*_conv(channels, width, bias=False), *blocks, *head)
+
+
+def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
+    """VGG-11 (Simonyan & Zisserman, 2015) with batch norm and one linear layer, for small images.
+
+    >>> vgg11(10, width=8)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+    layers: list[nn.Module] = []
+    for multiple, pool in [(1, True), (2, True), (4, False), (4, True), (8, False), (8, True), (8, False), (8, True)]:
+        layers += _conv(channels, multiple * width, bias=True)
+        channels = multiple * width
+        if pool:  # ceil_mode changes nothing at 32 × 32 and lets 28 × 28 through
+            layers.append(nn.MaxPool2d(2, ceil_mode=True))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
+
+
+def _conv(inputs: int, outputs: int, bias: bool) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=bias), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+
+class _Block(nn.Module):
+    """Two 3 × 3 convolutions beside a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut = (
+            nn.Identity()
+            if stride == 1 and inputs == outputs
+            else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+def _build_mlp(shape: tuple[int, ...], classes: int, width: int | None = None) -> nn.Module:
+    return mlp(math.prod(shape), classes, width or (256 if is_image(shape) else 1024))
+
+
+def _build_resnet18(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
+    return resnet18(classes, _channels("resnet18", shape), width)
+
+
+def _build_vgg11(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
+    return vgg11(classes, _channels("vgg11", shape), width)
+
+
+#: name -> build(shape, classes, width=...); the mlp has 256 hidden units for images and 1,024 for tables (the paper)
+NETWORKS: dict[str, Build] = {"mlp": _build_mlp, "resnet18": _build_resnet18, "vgg11": _build_vgg11}
+
+
+def resolve(name: str, width: int | None = None) -> Build:
+    """The build of a name, or of one's own "package.module:function"; `width` scales it.
+
+    >>> resolve("mlp")((1, 8, 8), 10)[1]
+    Linear(in_features=64, out_features=256, bias=True)
+    """
+    if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
+        raise InputError(f"width must be a whole number ≥ 1, not {width!r}")
+    if ":" in name:
+        build: Build = imported("network", name)
+    elif name in NETWORKS:
+        build = NETWORKS[name]
+    else:
+        raise UnknownNameError("network", name, [*NETWORKS, "or your own as package.module:build"])
+    return build if width is None else partial(build, width=width)
+
+
+def _channels(name: str, shape: tuple[int, ...]) -> int:
+    if not is_image(shape):
+        raise InputError(f"{name} needs images (channels, height, width), not examples of shape {shape}: use mlp")
+    return shape[0]

@@ -1,0 +1,213 @@
+"""The paper's training: Adam on the cross-entropy, from scratch, until the training accuracy exceeds 99 %."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from badge.errors import InputError, ModelError
+
+__all__ = ["Fit", "Trainer"]
+
+
+#: mark on a module that a Trainer has taken, to refuse it a second time
+_USED = "_badge_trainer_has_this"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one `Trainer.fit` took.
+
+    `epochs` counts those of abandoned attempts too. `train_accuracy` is that of the returned model's last epoch,
+    counted while it was training. `stopped` is "accuracy" where the target was exceeded and "cap" where `max_epochs`
+    ran out.
+    """
+
+    epochs: int
+    restarts: int
+    train_accuracy: float
+    stopped: Literal["accuracy", "cap"]
+    seconds: float
+
+
+class Trainer:
+    """Trains a new network from scratch on every call of `fit`; nothing is carried over from one call to the next.
+
+    `build()` makes the untrained network, which returns raw scores [n, classes]. An epoch whose running accuracy
+    exceeds `target` is the last one. An attempt whose best accuracy has stood for `patience` epochs is abandoned for a
+    new initialisation. After `max_epochs` in all, the attempt with the best accuracy is returned as it stands.
+    `device=None` means CUDA where there is one, else the CPU.
+
+    >>> import badge, numpy as np
+    >>> from badge.training.networks import mlp
+    >>> trainer = badge.Trainer(lambda: mlp(2, 2), lr=1e-2)
+    >>> x = np.array([[0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
+    >>> model = trainer.fit(x, [0, 1], np.random.default_rng(0))
+    >>> trainer.last.stopped, model(torch.from_numpy(x)).argmax(1).tolist()
+    ('accuracy', [0, 1])
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], nn.Module],
+        lr: float,
+        batch_size: int = 64,
+        *,
+        target: float = 0.99,
+        max_epochs: int = 2000,
+        patience: int = 100,
+        device: torch.device | str | None = None,
+    ) -> None:
+        if isinstance(build, nn.Module) or not callable(build):
+            raise InputError(f"build must be a function that makes a new network, not {type(build).__name__}")
+        if not lr > 0:
+            raise InputError(f"lr must be above 0, not {lr!r}")
+        if not 0 <= target < 1:
+            raise InputError(f"target must be in [0, 1), not {target!r}: training stops when the accuracy exceeds it")
+        for name, value in (("batch_size", batch_size), ("max_epochs", max_epochs), ("patience", patience)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} must be a whole number ≥ 1, not {value!r}")
+        self.build = build
+        self.lr = lr
+        self.batch_size = batch_size
+        self.target = target
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        #: the record of the last fit
+        self.last: Fit | None = None
+
+    def fit(self, examples: Any, labels: Any, rng: np.random.Generator) -> nn.Module:
+        """A network trained on `examples` [n, ...] and `labels` [n], in eval mode.
+
+        The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
+        left as it was.
+        """
+        start = time.perf_counter()
+        x, y = _on_device(examples, labels, self.device)
+        cuda = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda), torch.enable_grad():
+            _seed(int(rng.integers(2**63)), self.device)
+            model, epochs, restarts, accuracy = self._attempts(x, y)
+        if not all(bool(p.isfinite().all()) for p in model.parameters()):
+            raise ModelError(f"training diverged to NaN or inf in {epochs} epochs: lower lr (now {self.lr:g})")
+        stopped: Literal["accuracy", "cap"] = "accuracy" if accuracy > self.target else "cap"
+        self.last = Fit(epochs, restarts, accuracy, stopped, time.perf_counter() - start)
+        return model.eval()
+
+    def _attempts(self, x: Tensor, y: Tensor) -> tuple[nn.Module, int, int, float]:
+        """(model, epochs in all, restarts, its accuracy) of the first attempt above target, or of the best one."""
+        kept: tuple[nn.Module | None, float] = None, -1.0
+        epochs, restarts = 0, 0
+        while True:
+            model = self._new_model()
+            optimizer = torch.optim.Adam(
+                [p for p in model.parameters() if p.requires_grad],
+                lr=self.lr,
+                fused=self.device.type in ("cpu", "cuda"),  # the same Adam in one kernel call a step
+            )
+            inputs = _in_dtype_of(model, x)
+            best, since_best, accuracy = -1.0, 0, 0.0
+            while since_best < self.patience and epochs < self.max_epochs:
+                accuracy = _epoch(model, optimizer, inputs, y, self.batch_size)
+                epochs += 1
+                if accuracy > self.target:
+                    return model, epochs, restarts, accuracy
+                best, since_best = (accuracy, 0) if accuracy > best else (best, since_best + 1)
+            kept = (model, accuracy) if accuracy > kept[1] else kept
+            if epochs == self.max_epochs:
+                assert kept[0] is not None
+                return kept[0], epochs, restarts, kept[1]
+            restarts += 1
+
+    def _new_model(self) -> nn.Module:
+        model = self.build()
+        if not isinstance(model, nn.Module):
+            raise ModelError(f"build() must return a torch.nn.Module, not {type(model).__name__}")
+        if hasattr(model, _USED):
+            raise ModelError("build() returned the same module twice: it must make a new one, to train from scratch")
+        setattr(model, _USED, True)
+        return model.to(self.device).train()
+
+
+def _seed(seed: int, device: torch.device) -> None:
+    """Seeds the CPU and `device`, unlike `torch.manual_seed`, which would touch every CUDA device."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, batch_size: int) -> float:
+    """One pass in a random order; the accuracy counted on the way, each minibatch before its own step."""
+    correct = torch.zeros((), dtype=torch.int64, device=y.device)
+    classes = int(y.max()) + 1
+    for batch in _batches(len(y), batch_size, y.device):
+        target = y.index_select(0, batch)
+        scores = model(x.index_select(0, batch))
+        _check_scores(scores, classes)
+        optimizer.zero_grad()
+        cross_entropy(scores, target).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        correct += (scores.detach().argmax(1) == target).sum()  # a tensor: reading it here would wait for the device
+    return int(correct) / len(y)
+
+
+def _check_scores(scores: Any, classes: int) -> None:
+    if not isinstance(scores, Tensor) or scores.ndim != 2:
+        shape = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
+        raise ModelError(f"the network must return raw scores [n, classes], not {shape}")
+    if scores.shape[1] < classes:
+        raise ModelError(f"the network has {scores.shape[1]} outputs, but labels go up to {classes - 1}")
+
+
+def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
+    """A random permutation in pieces of `batch_size`; a last piece of one joins the one before it.
+
+    BatchNorm cannot be trained on one example. The permutation is drawn on the CPU, so that it is the same everywhere.
+    """
+    batches = list(torch.split(torch.randperm(n).to(device), batch_size))
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
+def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+    x, y = _stacked(examples), torch.as_tensor(np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels))
+    if y.ndim != 1 or len(x) != len(y):
+        raise InputError(f"{len(x)} examples with labels of shape {tuple(y.shape)}: one label per example is needed")
+    if len(y) == 0:
+        raise InputError("nothing to train on: 0 labelled examples")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
+        raise InputError(f"labels must be whole numbers from 0, not {y.dtype} from {y.min().item()}")
+    if not x.is_floating_point() and x.dtype not in (torch.int32, torch.int64):
+        raise InputError(f"examples of dtype {x.dtype}: float32 is needed (or int64, for token numbers)")
+    if x.is_floating_point() and not x.sum(dtype=torch.float64).isfinite():
+        raise InputError("the examples hold NaN or inf: drop or repair these rows")
+    if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
+        x, y = x.repeat(2, *[1] * (x.ndim - 1)), y.repeat(2)
+    return x.to(device), y.to(device, torch.int64)
+
+
+def _stacked(examples: Any) -> Tensor:
+    """One tensor of all examples: of a tensor or array without a copy, of a map-style data set item by item, once."""
+    if isinstance(examples, Tensor):
+        return examples.detach()
+    if isinstance(examples, np.ndarray):
+        return torch.from_numpy(np.require(examples, requirements=["C", "W"]))
+    items = (examples[i] for i in range(len(examples)))
+    return torch.stack([torch.as_tensor(item[0] if isinstance(item, tuple | list) else item) for item in items])
+
+
+def _in_dtype_of(model: nn.Module, x: Tensor) -> Tensor:
+    """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
+    if not x.is_floating_point():
+        return x
+    return x.to(next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32))

@@ -1,0 +1,49 @@
+"""Every ```python block of README.md and docs/*.md runs: one namespace per file, in order, in an empty directory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str) -> list[tuple[int, str]]:
+    """(line number, source) of every python block."""
+    return [(text[: match.start(1)].count("\n"), match.group(1)) for match in BLOCK.finditer(text)]
+
+
+def run_page(page: Path, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the blocks of a page in order; a failure shows the line of the page. Returns how many there were."""
+    monkeypatch.chdir(workdir)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    found = blocks(page.read_text(encoding="utf-8"))
+    for line, source in found:
+        exec(compile("\n" * line + source, str(page), "exec"), namespace)
+    return len(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["pytorch.md", "huggingface.md", "scikit-learn.md", "arrays.md"])
+def test_the_first_program_of_an_adapter_page_is_complete_and_short(name: str) -> None:
+    (_, source), *_ = blocks((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    assert "import badge" in source
+    assert len(source.splitlines()) < 40
+
+
+def test_a_block_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n```python\nx = 1\n```\n\ntext\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError) as caught:
+        run_page(page, tmp_path, monkeypatch)
+    assert caught.traceback[-1].lineno == 9  # counted from 0: the line of the page
+    assert run_page(ROOT / "docs" / "arrays.md", tmp_path, monkeypatch) == 1

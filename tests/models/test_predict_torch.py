@@ -1,0 +1,417 @@
+"""`badge.predict` on PyTorch classifiers: the head is found, and the model is left as it was."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import badge
+from badge.errors import InputError, ModelError
+
+N, D_IN, D, C = 37, 6, 8, 3
+X = torch.randn(N, D_IN, generator=torch.Generator().manual_seed(0))
+
+
+class Net(nn.Module):
+    """Body and head by hand, so that what is expected can be computed by hand; `ending` is what is returned."""
+
+    def __init__(self, ending: Callable[[Tensor, Tensor], Any] = lambda z, h: z, classes: int = C) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.body = nn.Sequential(nn.Linear(D_IN, D), nn.BatchNorm1d(D), nn.ReLU(), nn.Dropout(0.5))
+        self.fc: nn.Module = nn.Linear(D, classes)
+        self.ending = ending
+        self.body[1].running_mean = torch.linspace(-1, 1, D)
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.body(x)
+        return self.ending(self.fc(h), h)
+
+
+def expected(net: Net) -> tuple[Tensor, Tensor]:
+    """Probabilities and embeddings of a Net, from its own parts in eval mode."""
+    body, fc = net.body.eval(), net.fc.eval()
+    with torch.no_grad():
+        h = body(X)
+        z = fc(h)
+    return (torch.sigmoid(z) if z.shape[1] == 1 else torch.softmax(z, dim=1)), h
+
+
+def check(net: nn.Module, reference: Net, **options: Any) -> None:
+    out = badge.predict(net, X, batch_size=10, **options)
+    p, h = expected(reference)
+    torch.testing.assert_close(out.probabilities, p)
+    torch.testing.assert_close(out.embeddings, h)
+
+
+@dataclass
+class Answer:
+    logits: Tensor
+    attention: Any = None
+
+
+ENDINGS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "logits": lambda z, h: z,
+    "pair": lambda z, h: (z, h),
+    "pair the other way": lambda z, h: (h, z),
+    "dict": lambda z, h: {"features": h, "logits": z},
+    "dict of one": lambda z, h: {"out": z},
+    "dataclass": lambda z, h: Answer(z),
+    "view": lambda z, h: z.view(-1, C),
+    "cast": lambda z, h: z.double(),
+    "log-softmax": lambda z, h: F.log_softmax(z, dim=1),
+    "softmax": lambda z, h: torch.softmax(z, dim=1),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_every_way_to_return_logits(ending: Callable[[Tensor, Tensor], Any]) -> None:
+    net = Net(ending)
+    check(net, net)
+
+
+def test_plain_sequential_and_a_bare_linear() -> None:
+    net = nn.Sequential(nn.Linear(D_IN, D), nn.ReLU(), nn.Linear(D, D), nn.Tanh(), nn.Linear(D, C))
+    out = badge.predict(net, X)
+    with torch.no_grad():
+        torch.testing.assert_close(out.embeddings, net[:4](X))
+        torch.testing.assert_close(out.probabilities, net(X).softmax(dim=1))
+    torch.testing.assert_close(badge.predict(nn.Linear(D_IN, C), X).embeddings, X)
+
+
+class Residual(nn.Module):
+    """torchvision-style: convolutions, average pool, flatten, `fc`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 5, 3, padding=1), nn.BatchNorm2d(5)
+        self.conv2 = nn.Conv2d(5, 5, 3, padding=1)
+        self.avgpool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(5, 4)
+
+    def features(self, x: Tensor) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(x)))
+        return torch.flatten(self.avgpool(F.relu(x + self.conv2(x))), 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.features(x))
+
+
+class Vgg(nn.Module):
+    """torchvision-style: the head is `classifier[-1]`, with dropout before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(2))
+        self.classifier = nn.Sequential(
+            nn.Linear(16, 9), nn.ReLU(True), nn.Dropout(), nn.Linear(9, 7), nn.ReLU(True), nn.Dropout(), nn.Linear(7, 4)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
+def test_torchvision_style_resnet_and_vgg() -> None:
+    images = torch.randn(11, 3, 8, 8)
+    resnet, vgg = Residual(), Vgg()
+    out_r, out_v = badge.predict(resnet, images, batch_size=4), badge.predict(vgg, images, batch_size=4)
+    resnet.eval()
+    vgg.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(out_r.embeddings, resnet.features(images))
+        torch.testing.assert_close(out_v.embeddings, vgg.classifier[:-1](torch.flatten(vgg.features(images), 1)))
+
+
+def test_one_logit_is_a_sigmoid() -> None:
+    for ending in (lambda z, h: z, lambda z, h: z.squeeze(1), lambda z, h: torch.sigmoid(z)):
+        net = Net(ending, classes=1)
+        check(net, net)
+        assert badge.predict(net, X).classes == 2
+
+
+def test_data_parallel() -> None:
+    net = Net()
+    check(nn.DataParallel(net), net)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_compiled(warm: bool) -> None:
+    net = Net()
+    compiled = torch.compile(net, backend="eager")
+    if warm:
+        compiled(X)  # compiled code exists before any hook does
+    net.eval()
+    check(compiled, net)
+    check(nn.DataParallel(compiled), net, head="module._orig_mod.fc")
+
+
+def test_a_part_that_was_compiled_by_itself() -> None:
+    net = Net()
+    net.eval()
+    net.fc.compile(backend="eager")
+    net.body = torch.compile(net.body, backend="eager")
+    net(X)
+    check(net, net)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("norm", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])
+def test_weight_norm(norm: Any) -> None:
+    net = Net()
+    norm(net.fc)
+    check(net, net)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_lora(trained: bool) -> None:
+    from peft import LoraConfig, inject_adapter_in_model
+
+    net = inject_adapter_in_model(LoraConfig(target_modules=["fc"], r=2), Net())
+    if trained:  # a fresh adapter adds zero: then wrapper and base layer both give the logits
+        nn.init.normal_(net.fc.lora_B["default"].weight)
+    check(net, net)
+
+
+def test_a_head_that_runs_twice() -> None:
+    class Twice(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            self.fc(self.body(x + 1))
+            return self.fc(self.body(x))
+
+    net = Twice()
+    check(net, net)
+
+
+def test_an_embedding_changed_in_place_after_the_head() -> None:
+    net = Net(lambda z, h: (z, h.zero_())[0])
+    check(net, net)
+
+
+def test_head_by_module_and_by_name() -> None:
+    scaled = Net(lambda z, h: z / 2)
+    with pytest.raises(ModelError, match=r"body\.0 \(6 → 8\), fc \(8 → 3\).*Pass head="):
+        badge.predict(scaled, X)
+    for head in ("fc", scaled.fc):
+        out = badge.predict(scaled, X, head=head)
+        scaled.eval()
+        with torch.no_grad():
+            torch.testing.assert_close(out.embeddings, scaled.body(X))
+            torch.testing.assert_close(out.probabilities, scaled(X).softmax(dim=1))  # of the model, not of the head
+    with pytest.raises(ModelError, match=r"'fx' is not a module.*fc \(8 → 3\)"):
+        badge.predict(scaled, X, head="fx")
+    with pytest.raises(ModelError, match="not part of the model"):
+        badge.predict(scaled, X, head=nn.Linear(8, 3))
+    with pytest.raises(ModelError, match="did not run"):
+        scaled.extra = nn.Linear(2, 2)
+        badge.predict(scaled, X, head="extra")
+
+
+def test_a_softmax_that_no_layer_explains_needs_a_head() -> None:
+    net = Net(lambda z, h: torch.softmax(z / 3, dim=1))
+    with pytest.raises(ModelError, match="no linear layer gives the logits"):
+        badge.predict(net, X)
+    out = badge.predict(net, X, head="fc")
+    net.eval()
+    torch.testing.assert_close(out.probabilities, net(X).detach())
+    with pytest.raises(ModelError, match="may be a logit or a probability"):
+        badge.predict(Net(lambda z, h: torch.sigmoid(z / 3), classes=1), X, head="fc")
+
+
+def test_several_heads() -> None:
+    class TwoHeads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(D_IN, C), nn.Linear(D, C)
+            for layer in (self.a, self.b):
+                nn.init.zeros_(layer.weight)
+                nn.init.ones_(layer.bias)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.maximum(self.a(x), self.b(F.pad(x, (1, 1))))
+
+    with pytest.raises(ModelError, match=r"several layers give the logits: a \(6 → 3\), b \(8 → 3\)"):
+        badge.predict(TwoHeads(), X)
+    assert badge.predict(TwoHeads(), X, head="b").embeddings.shape == (N, D)
+
+
+def test_a_functional_head_with_the_embedding_returned() -> None:
+    class Functional(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(C, D_IN))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return F.linear(x, self.weight), x
+
+    out = badge.predict(Functional(), X)
+    torch.testing.assert_close(out.embeddings, X)
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        (lambda z, h: z[:, :, None].expand(-1, -1, 4), "logits of shape"),
+        (lambda z, h: z[:3], "for 37 examples"),
+        (lambda z, h: z.argmax(dim=1), "int64 logits"),
+        (lambda z, h: {"a": z, "b": z}, "keys \\['a', 'b'\\]"),
+        (lambda z, h: "yes", "returned str"),
+        (lambda z, h: z * float("nan"), "rows 0 to 36 .* NaN or inf"),
+    ],
+)
+def test_outputs_that_cannot_be_used(ending: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        badge.predict(Net(ending), X, head="fc")
+
+
+def test_not_a_model() -> None:
+    with pytest.raises(ModelError, match="is a class"):
+        badge.predict(Net, X)
+    with pytest.raises(ModelError, match="neither a torch module"):
+        badge.predict(lambda x: x, X)
+    with pytest.raises(InputError, match="batch_size"):
+        badge.predict(Net(), X, batch_size=0)
+
+
+def fingerprint_of_state(net: nn.Module) -> Any:
+    return (
+        [m.training for m in net.modules()],
+        [None if p.grad is None else p.grad.clone() for p in net.parameters()],
+        {k: v.clone() for k, v in net.state_dict().items()},
+        [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in net.modules()],
+        [(p.device, p.requires_grad, id(p)) for p in net.parameters()],
+        torch.get_rng_state(),
+        np.random.get_state()[1].copy(),  # noqa: NPY002
+        random.getstate(),
+    )
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, np.ndarray):
+        return bool(np.array_equal(a, b))
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return bool(a == b)
+
+
+class Noisy(Net):
+    """A forward pass that draws from every global generator; `fail` is raised on the second batch."""
+
+    fail: type[BaseException] | None = None
+    batches = 0
+
+    def forward(self, x: Tensor) -> Any:
+        torch.rand(1)
+        np.random.rand()  # noqa: NPY002
+        random.random()
+        assert not torch.is_grad_enabled()
+        assert not any(m.training for m in self.modules())
+        self.batches += 1
+        if self.fail is not None and self.batches == 2:
+            raise self.fail
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("fail", [None, KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_the_model_is_left_as_it_was(fail: type[BaseException] | None, device: str | None) -> None:
+    net = Noisy()
+    super(Noisy, net).forward(X).sum().backward()
+    net.train()
+    net.body[1].eval()  # frozen statistics inside a model in training
+    net.fail = fail
+    before = fingerprint_of_state(net)
+    if fail is None:
+        badge.predict(net, X, batch_size=10, device=device)
+    else:
+        with pytest.raises(fail):
+            badge.predict(net, X, batch_size=10, device=device)
+    assert net.batches == (4 if fail is None else 2)
+    assert same(before, fingerprint_of_state(net))
+
+
+def test_the_model_goes_to_the_device_and_comes_back() -> None:
+    from badge.models.network import on_device
+
+    class Traveller(Net):
+        def to(self, device: Any) -> Any:  # what would be done: there may be no second device here
+            journey.append(str(device))
+            return self
+
+    journey: list[str] = []
+    with pytest.raises(KeyboardInterrupt), on_device(Traveller(), "meta") as place:
+        assert str(place) == "meta"
+        raise KeyboardInterrupt
+    assert journey == ["meta", "cpu"]
+    spread = Net()
+    spread.fc.to("meta")
+    with pytest.raises(InputError, match=r"spread over \['cpu', 'meta'\]"), on_device(spread, "cpu"):
+        pass
+
+
+def test_the_scores_of_an_auxiliary_head_are_no_embedding() -> None:
+    with pytest.raises(ModelError, match="no linear layer gives the logits"):
+        badge.predict(Net(lambda z, h: (z / 2, z / 3)), X)
+
+
+def test_the_check_of_state_can_fail() -> None:
+    net = Net()
+    before = fingerprint_of_state(net)
+    net.body[3].eval()
+    assert not same(before, fingerprint_of_state(net))
+
+
+def test_the_network_sees_each_example_once() -> None:
+    seen: list[int] = []
+
+    class Counting(Net):
+        def forward(self, x: Tensor) -> Any:
+            seen.append(len(x))
+            return super().forward(x)
+
+    badge.predict(Counting(), X, batch_size=10)
+    assert seen == [10, 10, 10, 7]
+
+
+@pytest.mark.parametrize("autocast", [True, torch.bfloat16])
+def test_autocast(autocast: Any) -> None:
+    dtypes = []
+    net = Net(lambda z, h: (dtypes.append(z.dtype), z)[1])
+    out = badge.predict(net, X, autocast=autocast)
+    assert dtypes == [torch.bfloat16]
+    assert out.probabilities.dtype == out.embeddings.dtype == torch.float32
+    p, h = expected(net)
+    torch.testing.assert_close(out.probabilities, p, rtol=0.05, atol=0.02)
+    assert not torch.equal(out.embeddings, h)  # it was in fact in half precision
+    with pytest.raises(InputError, match="autocast"):
+        badge.predict(net, X, autocast="half")  # type: ignore[arg-type]
+
+
+def test_a_model_in_half_precision_takes_a_float32_pool_and_float64_goes_to_float32() -> None:
+    net = Net().to(torch.bfloat16)
+    out = badge.predict(net, X)
+    assert out.probabilities.dtype == out.embeddings.dtype == torch.float32
+    net = Net()
+    torch.testing.assert_close(badge.predict(net, X.double()).probabilities, expected(net)[0])
+    half = Net(lambda z, h: torch.softmax(z, dim=1)).half()  # half-precision probabilities do not sum to 1
+    p = badge.predict(half, X).probabilities
+    torch.testing.assert_close(p.sum(dim=1), torch.ones(N), rtol=0, atol=1e-6)
+
+
+def test_progress(capfd: pytest.CaptureFixture[str]) -> None:
+    badge.predict(Net(), X)
+    assert capfd.readouterr() == ("", "")
+    badge.predict(Net(), X, progress=True)
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "predicting" in captured.err and "37/37" in captured.err

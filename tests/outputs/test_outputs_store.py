@@ -1,0 +1,226 @@
+"""`predict(..., out=dir)`: on disk batch by batch, resumed after a kill, refused for another model or pool."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import badge
+from badge.errors import InputError, ModelError
+from badge.outputs import store as outputs_store
+
+N = 31
+X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
+
+
+class Counting(nn.Module):
+    """Counts the rows it sees; stops on the row number `stop_at` of its life."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.fc = nn.Linear(5, 6), nn.Linear(6, 3)
+        self.rows, self.stop_at = 0, 10**9
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.rows + len(x) > self.stop_at:
+            raise KeyboardInterrupt
+        self.rows += len(x)
+        return self.fc(torch.relu(self.body(x)))
+
+
+def test_written_loaded_and_not_run_again(tmp_path: Path) -> None:
+    net = Counting()
+    expected = badge.predict(Counting(), X, batch_size=4)
+    out = badge.predict(net, X, batch_size=4, out=tmp_path / "a" / "b")
+    loaded = badge.Outputs.load(tmp_path / "a" / "b")
+    for other in (out, loaded):
+        assert torch.equal(other.probabilities, expected.probabilities)
+        assert torch.equal(other.embeddings, expected.embeddings)
+    assert isinstance(np.load(tmp_path / "a" / "b" / "probabilities.npy", mmap_mode="r"), np.memmap)
+    assert net.rows == N
+    badge.predict(net, X, out=str(tmp_path / "a" / "b"))
+    assert net.rows == N
+
+
+@pytest.mark.parametrize("kind", ["tensor", "loader", "dataset"])
+def test_an_interrupted_pass_goes_on_where_it_stopped(kind: str, tmp_path: Path) -> None:
+    pool: Any = {"tensor": X, "loader": DataLoader(TensorDataset(X), batch_size=4), "dataset": list(X)}[kind]
+    net = Counting()
+    net.stop_at = 13
+    with pytest.raises(KeyboardInterrupt):
+        badge.predict(net, pool, batch_size=4, out=tmp_path)
+    with pytest.raises(InputError, match="holds 12 of 31 rows: run the same"):
+        badge.Outputs.load(tmp_path)
+    net.stop_at = 10**9
+    if kind == "loader":
+        pool = DataLoader(TensorDataset(X), batch_size=7)  # the middle of another batch
+    out = badge.predict(net, pool, batch_size=9, out=tmp_path)
+    assert net.rows == N
+    torch.testing.assert_close(out.embeddings, badge.predict(Counting(), X).embeddings)
+
+
+SLOW = """
+import sys, time, torch
+from torch import nn
+import badge, badge.outputs.store
+
+class Linear(nn.Linear):
+    def forward(self, x):
+        time.sleep(0.01)
+        print("batch", flush=True)
+        return super().forward(x)
+
+torch.manual_seed(0)
+badge.outputs.store.FLUSH_SECONDS = 0.05
+badge.predict(Linear(5, 3), torch.arange(2000.0).reshape(400, 5) / 1000, batch_size=2, out=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("after", [1, 70])
+def test_sigkill(after: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SLOW, str(tmp_path / "o")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        for _ in range(after):
+            assert process.stdout.readline() == "batch\n"
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    rows = 0
+
+    class Linear(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            nonlocal rows
+            rows += len(x)
+            return super().forward(x)
+
+    torch.manual_seed(0)
+    net, pool = Linear(5, 3), torch.arange(2000.0).reshape(400, 5) / 1000
+    out = badge.predict(net, pool, batch_size=2, out=tmp_path / "o")
+    assert rows > 300 if after == 1 else 0 < rows < 400 - after
+    torch.testing.assert_close(out.probabilities, badge.predict(net, pool).probabilities)
+    torch.testing.assert_close(out.embeddings, pool)
+
+
+def test_another_model_pool_or_set_of_options_is_refused(tmp_path: Path) -> None:
+    net = Counting()
+    badge.predict(net, X, out=tmp_path)
+    changed = X.clone()
+    changed[-1, 0] += 1
+    for pool in (changed, X[:-1]):
+        with pytest.raises(InputError, match="outputs of another pool: name another directory"):
+            badge.predict(net, pool, out=tmp_path)
+    with pytest.raises(InputError, match="another set of options"):
+        badge.predict(net, X, autocast=torch.bfloat16, out=tmp_path)
+    with torch.no_grad():
+        net.fc.bias[0] += 1e-6
+    with pytest.raises(InputError, match="another model"):
+        badge.predict(net, X, out=tmp_path)
+    with pytest.raises(InputError, match="another model and another pool"):
+        badge.predict(net, changed, out=tmp_path)
+
+
+def test_a_directory_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("\\section{}")
+    with pytest.raises(InputError, match=r"not empty and holds no outputs of badge \(thesis.tex"):
+        badge.predict(Counting(), X, out=tmp_path)
+    with pytest.raises(InputError, match="holds no outputs"):
+        badge.Outputs.load(tmp_path)
+    with pytest.raises(InputError, match="holds no outputs"):
+        badge.Outputs.load(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("outputs.json", "{"), ("outputs.json", '{"format": 1}'), ("progress", "x"), ("embeddings.npy", "x")],
+)
+def test_a_damaged_directory(file: str, content: str, tmp_path: Path) -> None:
+    badge.predict(Counting(), X, out=tmp_path)
+    (tmp_path / file).write_text(content)
+    with pytest.raises(InputError, match=file):
+        badge.Outputs.load(tmp_path)
+
+
+def test_bad_rows_are_refused_before_they_are_written(tmp_path: Path) -> None:
+    pool = X.clone()
+    pool[20] = float("nan")
+    with pytest.raises(ModelError, match=r"rows 20 to 23 .* NaN or inf in 1 row"):
+        badge.predict(Counting(), pool, batch_size=4, out=tmp_path)
+    with pytest.raises(InputError, match="20 of 31 rows"):
+        badge.Outputs.load(tmp_path)
+
+
+def test_embeddings_are_float16_only_for_a_float16_model(tmp_path: Path) -> None:
+    half = badge.predict(Counting().half(), X, out=tmp_path / "half")
+    assert (half.probabilities.dtype, half.embeddings.dtype) == (torch.float32, torch.float16)
+    cast = badge.predict(Counting(), X, autocast=torch.bfloat16, out=tmp_path / "cast")
+    assert (cast.probabilities.dtype, cast.embeddings.dtype) == (torch.float32, torch.float32)
+
+
+def test_a_dataset_that_augments_at_random_can_be_resumed(tmp_path: Path) -> None:
+    class Jitter(Dataset[Tensor]):
+        def __len__(self) -> int:
+            return N
+
+        def __getitem__(self, i: int) -> Tensor:
+            return X[i] + torch.randn(5)
+
+    net = Counting()
+    net.stop_at = 13
+    with pytest.raises(KeyboardInterrupt):
+        badge.predict(net, Jitter(), batch_size=4, out=tmp_path)
+    torch.rand(7)
+    net.stop_at = 10**9
+    badge.predict(net, Jitter(), batch_size=4, out=tmp_path)
+    assert net.rows == N
+
+
+def test_estimators_too(tmp_path: Path) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    x, y = X.numpy(), (X[:, 0] > 0).numpy()
+    model = linear_model.LogisticRegression().fit(x, y)
+    out = badge.predict(model, x, out=tmp_path)
+    np.testing.assert_allclose(out.probabilities, model.predict_proba(x), atol=1e-6)
+    badge.predict(linear_model.LogisticRegression().fit(x, y), x, out=tmp_path)  # the same fit is the same model
+    with pytest.raises(InputError, match="another model"):
+        badge.predict(linear_model.LogisticRegression(C=0.5).fit(x, y), x, out=tmp_path)
+
+
+def test_a_full_disk_is_an_error_and_not_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match=r"cannot reserve 0.00 GiB .*No space left"):
+        badge.predict(Counting(), X, out=tmp_path)
+
+
+def resident() -> int:
+    """Bytes of this process in memory, its mapped files included."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_opening_reads_nothing_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of 4 GB (of holes: the disk is not filled) opens without growing the process."""
+    monkeypatch.delattr(os, "posix_fallocate")
+    rows = 10**7
+    writer = outputs_store.Writer(tmp_path, rows, {})
+    writer.write(np.full((1, 2), 0.5, np.float32), np.ones((1, 100), np.float32))
+    writer.done = rows
+    writer.flush()
+    before = resident()
+    out = badge.Outputs.load(tmp_path)
+    assert out.embeddings.shape == (rows, 100)
+    assert resident() - before < 20 * 2**20

@@ -1,0 +1,342 @@
+"""k-means++: the law by enumeration, wrong samplers that the same test rejects, and the corners of floating point."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import badge
+from badge.errors import InputError
+from badge.features import Features
+from badge.features.rows import resolution
+from badge.samplers import kmeanspp
+from badge.samplers.plain import plain_kmeanspp
+from laws import ACCEPTED, REJECTED, chi_square, force_sketch, kmeanspp_law, tally, two_sample
+
+blocked = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function
+nearest = importlib.import_module("badge.samplers.nearest.nearest")
+
+
+@pytest.fixture(params=["whole", "tiny", "sketched"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The sampler as it is; with block size 3, tile size 2 and one centre per product forced on it; that with a sketch."""
+    if request.param != "whole":
+        force_tiny(monkeypatch)
+    if request.param == "sketched":
+        force_sketch(monkeypatch)
+    return str(request.param)
+
+
+def force_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocked, "BLOCK", 3)
+    monkeypatch.setattr(nearest, "TILE", 2)
+    monkeypatch.setattr(nearest, "CENTRES", 1)
+
+
+# Five points of a three-class model with embeddings of width 2: one confident, two alike, norms over a decade.
+P = np.array([[0.4, 0.35, 0.25], [0.97, 0.02, 0.01], [0.1, 0.6, 0.3], [0.12, 0.6, 0.28], [0.3, 0.25, 0.45]])
+H = np.array([[1.0, 2.0], [3.0, -1.0], [2.0, 0.5], [2.0, 0.4], [-0.3, 0.2]])
+OUT = badge.Outputs(P, H)
+G = badge.gradient_embedding(OUT)
+X = G.as_matrix().numpy()
+
+
+def features(kind: str, ids: Any = slice(None)) -> Features:
+    return G[ids] if kind == "Factored" else badge.Dense(X[ids])
+
+
+# --- the law -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_enumeration_by_hand() -> None:
+    """Points 0, 1, 3 on a line: after 0 the others weigh 1 and 9; after 1: 1 and 4; after 3: 9 and 4."""
+    law = kmeanspp_law(np.array([[0.0], [1.0], [3.0]]), 2)
+    assert law[0, 1] == pytest.approx(1 / 3 * 1 / 10)
+    assert law[1, 2] == pytest.approx(1 / 3 * 4 / 5)
+    assert law[2, 0] == pytest.approx(1 / 3 * 9 / 13)
+    assert sum(law.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["Factored", "Dense"])
+def test_plain_law(kind: str) -> None:
+    g = features(kind)
+    assert chi_square(tally(lambda rng: plain_kmeanspp(g, 3, rng), 2000, 1), kmeanspp_law(X, 3)) > ACCEPTED
+
+
+@pytest.mark.parametrize("kind", ["Factored", "Dense"])
+def test_blocked_law(kind: str, blocks: str) -> None:
+    g = features(kind)
+    assert chi_square(tally(lambda rng: kmeanspp(g, 3, rng), 1000, 2), kmeanspp_law(X, 3)) > ACCEPTED
+
+
+@pytest.mark.parametrize("sampler", [plain_kmeanspp, kmeanspp])
+def test_law_given_centres(sampler: Any, blocks: str) -> None:
+    """Labelled points count as centres: the first pick is weighted by distance too, whatever `first` says."""
+    pool, given = [0, 1, 2, 4], [3]
+    law = kmeanspp_law(X[pool], 2, given=X[given])
+
+    def draw(rng: np.random.Generator) -> NDArray[np.int64]:
+        return sampler(G[pool], 2, rng, first="max-norm", given=G[given])
+
+    assert chi_square(tally(draw, 400, 3), law) > ACCEPTED
+
+
+@pytest.mark.parametrize("sampler", [plain_kmeanspp, kmeanspp])
+def test_law_with_the_longest_first(sampler: Any) -> None:
+    """What the authors' code does, on request only."""
+    law = kmeanspp_law(X, 3, first="max-norm")
+    counts = tally(lambda rng: sampler(G, 3, rng, first="max-norm"), 400, 4)
+    assert chi_square(counts, law) > ACCEPTED
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+
+
+def test_law_with_duplicates_and_zeros(blocks: str) -> None:
+    """Three rows coincide at the origin, two elsewhere: k = 4 of 6 runs into the uniform rest."""
+    x = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [2.0, 1.0], [2.0, 1.0], [1.0, -1.0]])
+    counts = tally(lambda rng: kmeanspp(badge.Dense(x), 4, rng), 700, 5)
+    assert chi_square(counts, kmeanspp_law(x, 4)) > ACCEPTED
+
+
+def test_law_of_the_strategy() -> None:
+    counts = tally(lambda rng: badge.select_from(OUT, 2, "badge", seed=int(rng.integers(2**31))), 500, 6)
+    assert chi_square(counts, kmeanspp_law(X, 2)) > ACCEPTED
+
+
+def skewed(n: int, seed: int) -> badge.Outputs:
+    """ReLU features around class means and the softmax of scaled logits: norms over decades, like a trained model's."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(10, 16))
+    h = np.maximum(0, means[rng.integers(10, size=n)] + 0.7 * rng.normal(size=(n, 16))).astype(np.float32)
+    return badge.Outputs.from_logits((h @ means.T * 0.8).astype(np.float32), h)
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N = 20,000: picks binned by decile of the norm; blocks, tiles and pruning are all at work."""
+    g = badge.gradient_embedding(skewed(20_000, 0))
+    norms = g.sq_norms.numpy()
+    decile = np.searchsorted(np.quantile(norms, np.linspace(0.1, 0.9, 9)), norms)
+
+    def counts(sampler: Any, seeds: int) -> NDArray[np.int64]:
+        picks = [sampler(g, 60, np.random.default_rng([9, s])) for s in range(seeds)]
+        return np.bincount(decile[np.concatenate(picks)], minlength=10)
+
+    plain = counts(plain_kmeanspp, 20)
+    if sketched:
+        force_sketch(monkeypatch, rank=8)
+    merged = np.array([counts(kmeanspp, 60), plain])
+    while (merged.sum(axis=0) * merged.sum(axis=1).min() / merged.sum()).min() < 5:  # short ones are rarely picked
+        merged = np.column_stack([merged[:, :2].sum(axis=1), merged[:, 2:]])
+    assert merged.shape[1] >= 4
+    assert two_sample(*merged) > ACCEPTED
+    uniform = np.full(merged.shape[1], merged[0].sum() // merged.shape[1])
+    assert two_sample(merged[0], uniform) < REJECTED  # the bins can tell
+
+
+def test_rejects_a_sketch_that_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sketch whose part outside the subspace is forgotten rules centres out that are near: the law is bent."""
+    force_tiny(monkeypatch)
+    force_sketch(monkeypatch, outside=0.0)
+    counts = tally(lambda rng: kmeanspp(G, 3, rng), 1000, 2)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+
+
+# --- wrong samplers that the helper must reject ------------------------------------------------------------------------
+
+
+def weighted(
+    x: NDArray[np.float64], k: int, rng: np.random.Generator, power: float = 1.0, ghost: bool = False, trials: int = 1
+) -> list[int]:
+    """k-means++ with a fault on request: another power of D², the origin as a centre, the best of several trials."""
+    picks = [int(rng.integers(len(x)))]
+    d = ((x - x[picks[0]]) ** 2).sum(axis=1)
+    if ghost:
+        d = np.minimum(d, (x**2).sum(axis=1))
+    while len(picks) < k:
+        mass = d**power
+        tried = rng.choice(len(x), size=trials, p=mass / mass.sum())
+        new = [np.minimum(d, ((x - x[t]) ** 2).sum(axis=1)) for t in tried]
+        best = int(np.argmin([v.sum() for v in new]))
+        picks.append(int(tried[best]))
+        d = new[best]
+    return picks
+
+
+def test_the_helper_accepts_its_own_faultless_twin() -> None:
+    assert chi_square(tally(lambda rng: weighted(X, 3, rng), 2000, 7), kmeanspp_law(X, 3)) > ACCEPTED
+
+
+@pytest.mark.parametrize("fault", [{"ghost": True}, {"power": 0.5}, {"trials": 3}], ids=str)
+def test_rejects_wrong_samplers(fault: dict[str, Any]) -> None:
+    """A ghost centre at the origin (scikit-activeml 1.0.1), distance for squared distance, greedy k-means++."""
+    counts = tally(lambda rng: weighted(X, 3, rng, **fault), 2000, 8)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+
+
+def test_rejects_a_forgotten_label() -> None:
+    """small-text 1.4.1: a = −p, so that confidence counts as uncertainty."""
+    wrong = np.einsum("nc,nd->ncd", -P, H).reshape(len(P), -1)
+    counts = tally(lambda rng: kmeanspp(badge.Dense(wrong), 3, rng), 600, 9)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+    assert chi_square(counts, kmeanspp_law(wrong, 3)) > ACCEPTED
+
+
+def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking candidates by their stale distances bends the law."""
+
+    def stale(near: Any, rows: Any, ids: Any, reach: Any) -> Any:
+        i, j = within(near, rows, ids, reach)
+        same = ids[i] == ids[j]
+        return i[same], j[same]
+
+    within = nearest.Nearest.within
+    monkeypatch.setattr(nearest.Nearest, "within", stale)
+    counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+
+
+def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going through the candidates in an order that depends on those not yet gone through bends the law."""
+
+    def look_ahead(near: Any, candidates: Any, most: int, rng: np.random.Generator) -> list[int]:
+        return go_through(near, candidates[near.bounds[candidates].argsort(descending=True)], most, rng)
+
+    go_through = blocked.go_through
+    monkeypatch.setattr(blocked, "BLOCK", 3)
+    monkeypatch.setattr(blocked, "go_through", look_ahead)
+    counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 11)
+    assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
+
+
+# --- floating point ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_duplicate_while_a_distinct_point_is_left(seed: int, blocks: str) -> None:
+    """30 distinct rows at norm² 3·10⁴ in float32, 20 copies of each: the first 30 picks are all distinct rows.
+
+    DISTIL and scikit-activeml repeat; one repeat turns the rest of a bmdal-reg batch random.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(30, 40)).astype(np.float32)
+    x *= 173 / np.linalg.norm(x, axis=1, keepdims=True)
+    group = rng.permutation(np.repeat(np.arange(30), 20))
+    picks = kmeanspp(badge.Dense(x[group]), 40, np.random.default_rng(seed))
+    assert sorted(group[picks[:30]]) == list(range(30))
+    assert len(set(picks.tolist())) == 40
+
+
+def test_no_duplicate_of_factored_rows(blocks: str) -> None:
+    out = skewed(40, 1)
+    group = np.random.default_rng(0).permutation(np.repeat(np.arange(40), 10))
+    pool = badge.Outputs(out.probabilities[group], out.embeddings[group] * 50)
+    picks = kmeanspp(badge.gradient_embedding(pool), 40, np.random.default_rng(0))
+    assert sorted(group[picks]) == list(range(40))
+
+
+def test_never_a_row_that_coincides_with_a_given_one(blocks: str) -> None:
+    x = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32) * 60
+    pool = np.concatenate([x, x[:10]])
+    picks = kmeanspp(badge.Dense(pool), 10, np.random.default_rng(1), given=badge.Dense(x[:10]))
+    assert sorted(picks.tolist()) == list(range(10, 20))
+
+
+def test_all_zero_pool_is_uniform(blocks: str) -> None:
+    """DISTIL and the authors' code crash here."""
+    x = badge.Dense(np.zeros((5, 3)))
+    counts = tally(lambda rng: kmeanspp(x, 2, rng), 300, 12)
+    assert chi_square(counts, kmeanspp_law(np.zeros((5, 3)), 2)) > ACCEPTED
+
+
+def test_the_whole_pool(blocks: str) -> None:
+    g = badge.gradient_embedding(skewed(300, 2))
+    assert sorted(kmeanspp(g, 300, np.random.default_rng(0)).tolist()) == list(range(300))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_huge_skew_of_norms(dtype: Any, blocks: str) -> None:
+    """Norms over 18 decades. After the longest all others are equally far; from then on the longest left is certain."""
+    x = np.diag(10.0 ** -np.arange(0, 20, 2)).astype(dtype)
+    for seed in range(5):
+        picks = kmeanspp(badge.Dense(x), 10, np.random.default_rng(seed), first="max-norm").tolist()
+        assert sorted(picks) == list(range(10))
+        longer = list(range(1, picks[1]))
+        assert picks[0] == 0
+        assert picks[2 : 2 + len(longer)] == longer
+
+
+def test_float16_is_computed_in_float32(blocks: str) -> None:
+    out = skewed(500, 3)
+    half = badge.Outputs(out.probabilities.half(), out.embeddings.half())
+    full = badge.Outputs.trusted(half.probabilities.float(), half.embeddings.float())
+    picks = kmeanspp(badge.gradient_embedding(half), 40, np.random.default_rng(0))
+    assert picks.tolist() == kmeanspp(badge.gradient_embedding(full), 40, np.random.default_rng(0)).tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("bias", [False, True])
+def test_factored_and_matrix_agree_pick_for_pick(seed: int, bias: bool) -> None:
+    out = skewed(400, seed)
+    out = badge.Outputs(
+        out.probabilities.double() / out.probabilities.double().sum(dim=1, keepdim=True), out.embeddings
+    )
+    g = badge.gradient_embedding(out, bias=bias)
+    x = badge.Dense(g.as_matrix())
+    for sampler in (kmeanspp, plain_kmeanspp):
+        picks = [sampler(f, 50, np.random.default_rng(seed)).tolist() for f in (g, x)]
+        assert picks[0] == picks[1]
+
+
+def test_the_origin_is_no_centre() -> None:
+    """With a ghost centre at the origin an all-zero row could never be picked second."""
+    x = np.array([[0.0, 0.0], [5.0, 0.0]])
+    assert {kmeanspp(badge.Dense(x), 2, np.random.default_rng(s))[1] for s in range(20)} == {0, 1}
+
+
+@pytest.mark.parametrize("sampler", [kmeanspp, badge.samplers.kcenter])
+def test_autocast_around_it_changes_nothing(sampler: Any) -> None:
+    g = badge.gradient_embedding(skewed(3_000, 1))
+    picks = sampler(g, 300, np.random.default_rng(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (sampler(g, 300, np.random.default_rng(0)) == picks).all()
+
+
+def test_coarse_products_are_allowed_for() -> None:
+    """Where torch may multiply in TF32 or bfloat16, more centres are compared in float64."""
+    assert resolution(torch.float32) == torch.finfo(torch.float32).eps
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert resolution(torch.float32) == 2**-7 and resolution(torch.float64) == torch.finfo(torch.float64).eps
+        x = badge.Dense(X)
+        assert chi_square(tally(lambda rng: kmeanspp(x, 3, rng), 1000, 2), kmeanspp_law(X, 3)) > ACCEPTED
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_given_rows_of_another_dtype_are_cast_first() -> None:
+    """0.7 in float64 is not 0.7 in float32: the given row is rounded once, and then coincides."""
+    pool = badge.Dense(np.array([[0.7], [0.7001]], dtype=np.float32))
+    given = badge.Dense(np.array([[0.7]]))
+    assert all(kmeanspp(pool, 1, np.random.default_rng(s), given=given).tolist() == [1] for s in range(20))
+
+
+def test_given_rows_that_overflow_are_refused() -> None:
+    pool = badge.Dense(np.array([[0.0], [1.0]], dtype=np.float32))
+    with pytest.raises(InputError, match="overflow float32"):
+        kmeanspp(pool, 1, np.random.default_rng(0), given=badge.Dense(np.array([[3e19]], dtype=np.float32)))
+
+
+def test_no_global_state_is_touched() -> None:
+    g = badge.gradient_embedding(skewed(200, 4))
+    torch.manual_seed(0)
+    before, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    kmeanspp(g, 20, np.random.default_rng(0))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert (numpy_before == np.random.get_state()[1]).all()  # noqa: NPY002
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,119 @@
+"""Run by test_kill.py: a grid that is killed and taken up again, over and over. Not a test module.
+
+`python kill_grid.py FOLDER`: children are forked from this process, in which no thread was started, and killed at
+random moments; then cells run in worker processes, of which the parent alone is killed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from badge.experiment import Cell, Display, Processes, Serial, journal_path, run_cells
+from badge.journal import file as journal
+
+CELLS = [
+    Cell("own_parts:blobs", "own_parts:slow", strategy, batch_size=10, initial=12, labels=42, seed=seed, max_epochs=20)
+    for seed in range(2)
+    for strategy in ("badge", "albl", "rand")
+]
+
+
+def run(folder: Path, workers: int = 0) -> None:
+    display = Display(CELLS, Console(file=io.StringIO()))
+    failed = run_cells(CELLS, folder, Processes(workers) if workers else Serial(), display)
+    assert not failed, failed
+
+
+def content(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """All journals, without seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a torn line is expected here
+        return {
+            path.name: [{k: v for k, v in e.items() if not k.endswith("seconds")} for e in journal.read(path)]
+            for path in sorted(folder.glob("*.jsonl"))
+        }
+
+
+def check_only_grown(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> None:
+    """Nothing that was on disk at one killing is gone or different at the next."""
+    for name, events in before.items():
+        assert after[name][: len(events)] == events, f"{name} has lost something"
+
+
+def killed_at_random(folder: Path, chance: random.Random) -> int:
+    """Kill a run of the whole grid until it gets to its end; how often that was."""
+    moments, known = 0, content(folder)
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            warnings.simplefilter("ignore")
+            run(folder)
+            os._exit(0)
+        time.sleep(chance.uniform(0, 0.15))
+        os.kill(pid, signal.SIGKILL)
+        status = os.waitpid(pid, 0)[1]
+        check_only_grown(known, known := content(folder))
+        if os.WIFEXITED(status):
+            return moments
+        moments += 1
+
+
+def workers_killed_with_their_parent(folder: Path, trials: int, chance: random.Random) -> int:
+    """A run in two worker processes, whose parent is killed; the workers must not go on and hold their journals."""
+    moments = 0
+    for _ in range(trials):
+        code = f"import kill_grid, pathlib; kill_grid.run(pathlib.Path({str(folder)!r}), workers=2)"
+        parent = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code])
+        before = len(list(folder.glob("*.jsonl")))
+        while len(list(folder.glob("*.jsonl"))) == before and parent.poll() is None:  # until it is at work
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, 0.3))
+        parent.kill()
+        moments += parent.wait() == -signal.SIGKILL
+    return moments
+
+
+def main(folder: Path) -> None:
+    torch.set_num_threads(1)
+    run(folder / "reference")
+    reference, chance, moments = content(folder / "reference"), random.Random(0), 0
+    while moments < 15:
+        killed = folder / f"killed{moments}"
+        moments += killed_at_random(killed, chance)
+        assert content(killed) == reference, "killed at random: other picks or accuracies"
+
+    parents = workers_killed_with_their_parent(folder / "workers", 2, chance)
+    deadline = time.monotonic() + 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while any(_held(cell, folder / "workers") for cell in CELLS):
+            assert time.monotonic() < deadline, "a worker outlived its parent"
+            time.sleep(0.05)
+        run(folder / "workers")
+    assert content(folder / "workers") == reference, "killed in workers: other picks or accuracies"
+    print(json.dumps({"moments": moments, "parents": parents}))
+
+
+def _held(cell: Cell, folder: Path) -> bool:
+    try:
+        journal.Journal(journal_path(cell, folder)).close()
+    except journal.JournalError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

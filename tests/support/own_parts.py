@@ -1,0 +1,45 @@
+"""One's own data and networks for the tests of experiments, named on the command line as `own_parts:blobs`."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+from torch import nn
+
+from badge.core.rng import derive
+from badge.data import Dataset
+
+CLASSES = 3
+
+
+def blobs(seed: int) -> Dataset:
+    """Three overlapping clouds in the plane: 90 training and 60 test examples."""
+    rng = derive(seed, "blobs")
+    y = rng.integers(CLASSES, size=150)
+    x = rng.normal(size=(150, 2)).astype(np.float32) + 1.5 * np.stack([y == 1, y == 2], axis=1)
+    return Dataset(x[:90], y[:90], x[90:], y[90:], classes=CLASSES, name="blobs", lr=0.02, total=1000)
+
+
+def deadly(seed: int) -> Dataset:
+    """Data that take the worker down with them, but not the process that asks whether they are there."""
+    if os.environ.get("BADGE_TEST_PARENT") != str(os.getpid()):
+        os._exit(7)
+    return blobs(seed)
+
+
+def broken(seed: int) -> Dataset:
+    if os.environ.get("BADGE_TEST_PARENT") != str(os.getpid()):
+        raise ZeroDivisionError("the data are broken")
+    return blobs(seed)
+
+
+def small(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(shape[0], 8), nn.ReLU(), nn.Linear(8, classes))
+
+
+def slow(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Slow enough to be caught at work."""
+    time.sleep(0.02)
+    return small(shape, classes)
