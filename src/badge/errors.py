@@ -7,6 +7,7 @@
     ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
     ├── DataError                         a data set that is missing, damaged or cannot be downloaded
     ├── JournalError                      a journal that is locked, damaged or belongs to another run
+    ├── ServerError                       a server that badge talks to is gone, or refuses what it is asked
     └── MissingExtraError (ImportError)   an optional dependency is absent; the message names the extra to install
 
 Messages state the condition, the values, and the way out.
@@ -22,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "RankError",
+    "ServerError",
     "UnknownNameError",
 ]
 
@@ -55,6 +57,14 @@ class DataError(BadgeError):
 
 class JournalError(BadgeError):
     """A journal that is locked, damaged or belongs to another run."""
+
+
+class ServerError(BadgeError):
+    """A server that badge talks to cannot be reached (`passing`: it may be back later), or refuses what it is asked."""
+
+    def __init__(self, message: str, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class MissingExtraError(BadgeError, ImportError):

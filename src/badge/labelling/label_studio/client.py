@@ -1,0 +1,170 @@
+"""The few calls of Label Studio's REST interface that picks need; a server that restarts is waited for.
+
+Its own SDK is not used: it pins numpy down. Tokens: the legacy one ("Token …") and the personal access token, a JSON web
+token that is exchanged for a short-lived one and exchanged again when that has expired.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from badge.errors import InputError, MissingExtraError, ServerError
+
+__all__ = ["Client"]
+
+#: Tasks that one request asks for, and predictions that one request brings.
+PAGE = 500
+#: Seconds to wait before each further try of a request that found no server, or one that is starting or stopping.
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+#: Answers of a server, or of what stands before it, that pass by themselves.
+PASSING = (429, 502, 503, 504)
+
+Json = dict[str, Any]
+
+
+class Client:
+    """One project on one server. `on_wait(seconds, reason)` is told before each wait; `transport` is for tests."""
+
+    def __init__(
+        self,
+        url: str,
+        project: int,
+        token: str,
+        on_wait: Callable[[float, str], None] = lambda seconds, reason: None,
+        transport: Any = None,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtraError("Label Studio", "httpx", "label") from None
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise InputError(f"the address {url!r} is not of the form http://host:port")
+        if not token.strip():
+            raise InputError("the token is empty: copy it from Account & Settings in Label Studio")
+        self.url, self.project, self.on_wait = url.rstrip("/") + "/", project, on_wait
+        self._token, self._renewable = token.strip(), token.count(".") == 2
+        self._errors = httpx.TransportError
+        self._http = httpx.Client(base_url=self.url, timeout=60.0, transport=transport, follow_redirects=False)
+        self._header = "" if self._renewable else f"Token {self._token}"
+
+    def close(self) -> None:
+        self._http.close()
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def settings(self) -> Json:
+        """The project: its labelling configuration, sampling and model version."""
+        found: Json = self._json("GET", f"api/projects/{self.project}/")
+        return found
+
+    def tasks(self) -> Iterator[Json]:
+        """All tasks with their annotations, in the order of their ids."""
+        seen: set[int] = set()
+        page = 1
+        while True:
+            query = {"project": self.project, "page": page, "page_size": PAGE, "fields": "all"}
+            answer = self._json("GET", "api/tasks/", params=query)
+            fresh = [task for task in answer["tasks"] if task["id"] not in seen]  # pages move when a task is deleted
+            seen.update(task["id"] for task in fresh)
+            yield from fresh
+            if page * PAGE >= answer["total"]:
+                return
+            page += 1
+
+    def people(self) -> dict[int, str]:
+        """Who annotates: user ids and what to call them."""
+        return {
+            user["id"]: user["email"] or user["username"] or str(user["id"]) for user in self._json("GET", "api/users/")
+        }
+
+    def file(self, address: str) -> bytes:
+        """A file that a task refers to: of this server (with the token), or of another (without)."""
+        whole = urljoin(self.url, address)
+        ours = urlsplit(whole).netloc == urlsplit(self.url).netloc
+        content: bytes = self._request("GET", whole, signed=ours).content
+        return content
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def predict(self, version: str, predictions: Iterable[Mapping[str, Any]]) -> None:
+        """Predictions `{task, score, result}` of one model version."""
+        items = [{**prediction, "model_version": version} for prediction in predictions]
+        for start in range(0, len(items), PAGE):
+            self._json("POST", f"api/projects/{self.project}/import/predictions", json=items[start : start + PAGE])
+
+    def versions(self) -> dict[str, int]:
+        """The model versions that have predictions, and how many."""
+        found: dict[str, int] = self._json("GET", f"api/projects/{self.project}/model-versions/")
+        return found
+
+    def delete_version(self, version: str) -> None:
+        self._json("DELETE", f"api/projects/{self.project}/model-versions/", json={"model_version": version})
+
+    def change(self, **settings: Any) -> None:
+        self._json("PATCH", f"api/projects/{self.project}/", json=settings)
+
+    # -- one request -----------------------------------------------------------------------------------------------
+
+    def _json(self, method: str, path: str, **arguments: Any) -> Any:
+        answer = self._request(method, path, **arguments)
+        try:
+            return answer.json() if answer.content else None
+        except ValueError:
+            raise ServerError(
+                f"{self.url} answered {method} {path} with something other than JSON: is it the address of Label Studio?"
+            ) from None
+
+    def _request(self, method: str, path: str, signed: bool = True, **arguments: Any) -> Any:
+        renewed = False
+        waits = iter(WAITS)
+        while True:
+            try:
+                if signed and not self._header:
+                    self._renew()
+                headers = {"Authorization": self._header} if signed else {}
+                answer = self._http.request(method, path, headers=headers, **arguments)
+            except self._errors as error:
+                self._wait(waits, f"cannot reach {self.url} ({error or type(error).__name__})")
+                continue
+            if answer.status_code in PASSING:
+                self._wait(waits, f"{self.url} answers {answer.status_code}")
+                continue
+            if answer.status_code == 401 and signed and self._renewable and not renewed:
+                self._header, renewed = "", True
+                continue
+            if answer.is_success:
+                return answer
+            raise ServerError(self._reason(answer.status_code, method, path, answer))
+
+    def _renew(self) -> None:
+        answer = self._http.post("api/token/refresh/", json={"refresh": self._token})
+        if answer.status_code in PASSING:
+            return
+        if not answer.is_success:
+            raise ServerError(self._reason(401, "POST", "api/token/refresh/", answer))
+        self._header = f"Bearer {answer.json()['access']}"
+
+    def _wait(self, waits: Iterator[float], reason: str) -> None:
+        seconds = next(waits, None)
+        if seconds is None:
+            tried = f"{reason}, tried {len(WAITS) + 1} times"
+            raise ServerError(f"{tried}: start the server, then run the same command", passing=True)
+        self.on_wait(seconds, reason)
+        time.sleep(seconds)
+
+    def _reason(self, status: int, method: str, path: str, answer: Any) -> str:
+        if status == 401:
+            return (
+                f"{self.url} refuses the token: it has expired or is another server's; make a new one in Account & "
+                "Settings (a legacy token has to be enabled there)"
+            )
+        if status == 403:
+            return f"the token's user may not change project {self.project} at {self.url}: ask its owner"
+        if status == 404 and path.startswith("api/projects/"):
+            return f"there is no project {self.project} at {self.url}: its number stands in the address of its page"
+        detail = " ".join(answer.text.split())[:200]
+        return f"{self.url} answered {method} {path} with {status}: {detail}"

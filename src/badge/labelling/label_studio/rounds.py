@@ -1,0 +1,143 @@
+"""One round: read the project, train, pick, and put the picks first; and rounds for as long as people annotate.
+
+Label Studio serves a project with "Uncertainty sampling" by rising prediction score, among the tasks with predictions of
+the project's current model version, and at random where there are none. So the picks, and only they, get a prediction
+each whose score is their place; the project's model version is set to theirs, and then the predictions of earlier rounds go.
+With several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from badge.errors import ServerError
+from badge.labelling.label_studio.client import Client
+from badge.labelling.label_studio.layout import Layout, layout_of
+from badge.labelling.label_studio.project import Project, read
+
+__all__ = ["Picks", "Round", "Settings", "run_round", "watch"]
+
+#: Model versions of ours start with this; no other is ever deleted.
+PREFIX = "badge-"
+SAMPLING = "Uncertainty sampling"
+
+#: (project, k) -> the task ids to label next in pick order, the model's guess of each (None: no model yet), and notes
+Picks = Callable[[Project, int], tuple[list[int], list[str | None], list[str]]]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a round is asked for."""
+
+    batch_size: int = 20
+    again_after: int = 10  #: new or changed labels that make another round worth it
+    every: float = 10.0  #: seconds between two looks
+    control: str | None = None
+    show_guess: bool = False  #: put the model's guess into the form: it saves clicks, and biases
+    name: str = ""  #: of the picks' settings: other settings, other picks
+
+
+@dataclass(frozen=True)
+class Round:
+    """The project as it was read, and the model version whose predictions put the picks first."""
+
+    project: Project
+    version: str
+    picks: tuple[int, ...]
+
+
+def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Round:
+    """Read, pick and put the picks first; nothing is done where the picks of this very state are there already."""
+    found = client.settings()
+    layout = layout_of(found["label_config"], settings.control)
+    project, placed = _read(client, layout)
+    for note in project.odd:
+        say(note)
+    version = PREFIX + project.digest(settings.batch_size, settings.name)
+    if found["model_version"] == version and found["sampling"] == SAMPLING and version in placed:
+        return Round(project, version, tuple(placed[version]))
+    k = min(settings.batch_size, len(project.open))
+    if k == 0:
+        return Round(project, version, ())
+    ids, guesses, notes = pick(project, k)
+    for note in notes:
+        say(note)
+    _put_first(client, layout, version, ids, guesses if settings.show_guess else [None] * len(ids))
+    return Round(project, version, tuple(ids))
+
+
+def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int | None = None) -> None:
+    """Rounds, each when enough labels came or changed since the last, or its picks are all labelled; until interrupted.
+
+    `rounds` ends it after so many. A server that is away for a time is waited for.
+    """
+    count = 0
+    while True:
+        last = _patiently(lambda: run_round(client, pick, settings, say), settings, say)
+        count += 1
+        say(_told(last))
+        if rounds is not None and count >= rounds:
+            return
+        while True:
+            time.sleep(settings.every)
+            now, _ = _patiently(lambda: _read(client, last.project.layout), settings, say)
+            changed = len(set(now.labels.items()) ^ set(last.project.labels.items()))
+            left = set(now.open)
+            if changed >= settings.again_after or (now != last.project and not left & set(last.picks)):
+                break
+
+
+def _read(client: Client, layout: Layout) -> tuple[Project, dict[str, list[int]]]:
+    """The project, and the tasks that have a prediction of ours: by version, in the order of their scores."""
+    tasks = list(client.tasks())
+    placed: dict[str, list[tuple[float, int]]] = {}
+    for task in tasks:
+        for prediction in task["predictions"]:
+            if str(prediction["model_version"]).startswith(PREFIX):
+                placed.setdefault(prediction["model_version"], []).append((prediction["score"], task["id"]))
+    ordered = {version: [task for _, task in sorted(scored)] for version, scored in placed.items()}
+    return read(layout, tasks, client.people()), ordered
+
+
+def _put_first(client: Client, layout: Layout, version: str, ids: list[int], guesses: list[str | None]) -> None:
+    """In this order, so that at each moment the version that is set has its predictions: killed anywhere, run again."""
+    old = [name for name in client.versions() if name.startswith(PREFIX)]
+    if version in old:  # a round that was cut off between its predictions and the switch
+        client.delete_version(version)
+    client.predict(
+        version,
+        [
+            {"task": task, "score": (place + 1) / (len(ids) + 1), "result": layout.result_of(guess) if guess else []}
+            for place, (task, guess) in enumerate(zip(ids, guesses, strict=True))
+        ],
+    )
+    client.change(model_version=version, sampling=SAMPLING)
+    for name in old:
+        if name != version:
+            client.delete_version(name)
+
+
+def _patiently(call: Callable[[], Any], settings: Settings, say: Say) -> Any:
+    """A server that is gone for longer than one request waits: keep trying, and say so once."""
+    told = False
+    while True:
+        try:
+            return call()
+        except ServerError as error:
+            if not error.passing:
+                raise
+            if not told:
+                say(f"{error}; still trying")
+                told = True
+            time.sleep(settings.every)
+
+
+def _told(done: Round) -> str:
+    labels, left = len(done.project.labels), len(done.project.open)
+    people = {who for by in done.project.given.values() for who in by}
+    by = f" by {len(people)} people" if len(people) > 1 else ""
+    return f"{labels:,} labels{by}, {left:,} tasks open; {len(done.picks)} picks come first ({done.version})"
