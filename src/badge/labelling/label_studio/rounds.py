@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 from badge.errors import ServerError
 from badge.labelling.label_studio.client import Client
@@ -27,6 +28,7 @@ SAMPLING = "Uncertainty sampling"
 #: (project, k) -> the task ids to label next in pick order, the model's guess of each (None: no model yet), and notes
 Picks = Callable[[Project, int], tuple[list[int], list[str | None], list[str]]]
 Say = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,14 @@ def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int
     """
     count = 0
     while True:
-        last = _patiently(lambda: run_round(client, pick, settings, say), settings, say)
+        last: Round = _patiently(partial(run_round, client, pick, settings, say), settings, say)
         count += 1
         say(_told(last))
         if rounds is not None and count >= rounds:
             return
         while True:
             time.sleep(settings.every)
-            now, _ = _patiently(lambda: _read(client, last.project.layout), settings, say)
+            now, _ = _patiently(partial(_read, client, last.project.layout), settings, say)
             changed = len(set(now.labels.items()) ^ set(last.project.labels.items()))
             left = set(now.open)
             if changed >= settings.again_after or (now != last.project and not left & set(last.picks)):
@@ -121,7 +123,7 @@ def _put_first(client: Client, layout: Layout, version: str, ids: list[int], gue
             client.delete_version(name)
 
 
-def _patiently(call: Callable[[], Any], settings: Settings, say: Say) -> Any:
+def _patiently(call: Callable[[], Answer], settings: Settings, say: Say) -> Answer:
     """A server that is gone for longer than one request waits: keep trying, and say so once."""
     told = False
     while True:
