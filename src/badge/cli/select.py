@@ -103,7 +103,7 @@ def select(
     if form is not Format.lines and probabilities is not None and embeddings is None:
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
     pool = _pool(probabilities, embeddings, outputs, strategy)
-    names = None if ids is None else _lines(ids, "--ids")
+    names = _lines(ids, "--ids") if ids is not None else None if pool.ids is None else [str(i) for i in pool.ids[:]]
     if names is not None and len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise InputError(f"--ids {ids} names {twice!r} more than once: a pick could not be told from its namesake")

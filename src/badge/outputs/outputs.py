@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_index, as_tensor, check_finite, chunks, name_rows
 from badge.errors import InputError
+
+if TYPE_CHECKING:
+    from badge.outputs.parts import PartIds
 
 __all__ = ["Outputs", "row_sum_tolerance"]
 
@@ -31,6 +36,8 @@ class Outputs:
 
     probabilities: Tensor
     embeddings: Tensor
+    ids: PartIds | NDArray[Any] | None = None  #: the caller's names of the rows, where they came with the outputs
+    directory: Path | None = None  #: where all of these rows, and no others, are on disk
 
     def __init__(self, probabilities: Any, embeddings: Any) -> None:
         p, h = as_tensor(probabilities, "probabilities"), as_tensor(embeddings, "embeddings")
@@ -72,16 +79,25 @@ class Outputs:
     def load(cls, directory: str | os.PathLike[str]) -> Outputs:
         """Outputs that `badge.predict(..., out=directory)` wrote; memory-mapped, nothing is read in.
 
+        One directory or, as `badge.cluster.predict` writes them, many parts; then `ids` are their rows' names.
+
         >>> import badge, tempfile, torch
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     _ = badge.predict(torch.nn.Linear(4, 3), torch.zeros(9, 4), out=directory)
         ...     badge.Outputs.load(directory)
         Outputs(9 examples, 3 probability columns, 4 embedding columns)
         """
-        from badge.outputs.store import read
+        from badge.outputs import parts, store
 
-        p, h = read(directory)
-        return cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"))
+        if parts.is_parts(directory):
+            opened: Any = parts.open_parts(directory)
+            out = cls.trusted(opened.probabilities, opened.embeddings)
+            object.__setattr__(out, "ids", opened.ids)
+        else:
+            p, h = store.read(directory)
+            out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"))
+        object.__setattr__(out, "directory", Path(directory))
+        return out
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -90,7 +106,10 @@ class Outputs:
         """The rows `ids` (positions, a slice or a boolean mask)."""
         if not isinstance(ids, slice):
             ids = as_index(ids, len(self)).to(self.device)
-        return Outputs.trusted(self.probabilities[ids], self.embeddings[ids])
+        some = Outputs.trusted(self.probabilities[ids], self.embeddings[ids])
+        if self.ids is not None:
+            object.__setattr__(some, "ids", self.ids[ids if isinstance(ids, slice) else ids.numpy(force=True)])
+        return some
 
     def __repr__(self) -> str:
         (n, c), d = self.probabilities.shape, self.embeddings.shape[1]
