@@ -158,6 +158,17 @@ def test_parallel_gives_the_same_bits_as_serial(reference: Path, tmp_path: Path)
         assert content(cell, tmp_path) == content(cell, reference)
 
 
+@pytest.mark.parametrize(("initial", "batch", "labels", "rounds"), [(12, 10, 45, 4), (12, 33, 45, 1), (45, 10, 45, 1)])
+def test_the_horizon_of_albl_is_the_batches_of_the_run(
+    initial: int, batch: int, labels: int, rounds: int, tmp_path: Path
+) -> None:
+    """(45 − 12) / 10: four batches after the first. The journal's header tells."""
+    (cell,) = variants("albl", initial=initial, batch_size=batch, labels=labels, max_epochs=1)
+    run_cell(cell, tmp_path)
+    header = next(event for event in journal.read(journal_path(cell, tmp_path)) if event["event"] == "learner")
+    assert header["strategy"]["parameters"]["rounds"] == str(rounds)
+
+
 @pytest.mark.parametrize("strategy", ["badge", "albl"])
 def test_cut_off_anywhere_it_ends_in_the_same_bits(strategy: str, reference: Path, tmp_path: Path) -> None:
     (cell,) = variants(strategy)

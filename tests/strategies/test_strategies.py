@@ -113,6 +113,12 @@ def test_topk_order() -> None:
 # --- the bandit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("rounds", "p_min"), [(1, 0.5), (2, np.sqrt(np.log(2) / 4)), (20, 0.131638), (100, 0.0588705)])
+def test_p_min_comes_from_the_arms_and_the_horizon(rounds: int, p_min: float) -> None:
+    """libact's √(ln K / (K T)); capped at 1/K, where it would make the other probabilities negative."""
+    assert ALBL(rounds=rounds).p_min == pytest.approx(p_min, rel=1e-5)
+
+
 def test_bandit_by_hand() -> None:
     """EXP4.P: one round, every number worked out."""
     bandit = ALBL(p_min=0.05, delta=0.1, rounds=100)
@@ -126,27 +132,24 @@ def test_bandit_by_hand() -> None:
     bandit.picked(np.array([14, 12]) if bandit.drawn == 0 else np.array([12, 14]))
     assert bandit.importance == {12: 1.0, 14: 1.0}  # both arms asked for both: probability 0.5 + 0.5
 
-    drawn = bandit.drawn
     bandit.observe(np.array([10, 12, 14]), np.array([True, False, True]))
-    reward, q = 2 / 3, 0.5
+    reward = 1 / (5 * 100)  # of the queried 12 and 14 one is right; 10 was not queried; five examples, T = 100
     bonus = np.sqrt(np.log(2 / 0.1) / (2 * 100))
-    gain = np.full(2, bonus / q)
-    gain[drawn] += reward / q
-    np.testing.assert_allclose(bandit.log_weights, 0.05 / 2 * gain)
-    w = np.exp(0.05 / 2 * gain)
-    np.testing.assert_allclose(bandit.probabilities(), 0.9 * w / w.sum() + 0.05)
+    np.testing.assert_allclose(
+        bandit.log_weights, 0.05 / 2 * np.full(2, reward + bonus / 0.5)
+    )  # both arms advised both
     before = bandit.log_weights.copy()
     bandit.observe(np.array([10]), np.array([True]))  # no batch since: no reward
     assert (bandit.log_weights == before).all()
 
 
 def test_inclusion_probabilities() -> None:
-    """An example that one arm alone asked for weighs 1 / q of that arm; it decides the reward accordingly."""
+    """An example that one arm alone asked for weighs 1 / p of that arm, and that arm alone is credited."""
     pool = badge.Outputs([[0.51, 0.49], [0.9, 0.1], [0.99, 0.01]], [[0.1], [0.2], [9.0]])
     labeled = badge.Outputs([[0.5, 0.5]], [[0.0]])  # coreset asks for row 2, conf for row 0
     for seed in range(4):
-        bandit = ALBL(p_min=0.2)
-        bandit.log_weights = np.log([3.0, 1.0])  # q = 0.6 · (3/4, 1/4) + 0.2 = (0.65, 0.35)
+        bandit = ALBL(p_min=0.2, rounds=100)
+        bandit.log_weights = np.log([3.0, 1.0])  # p = 0.6 · (3/4, 1/4) + 0.2 = (0.65, 0.35)
         picks = bandit(pool, 1, np.random.default_rng(seed), labeled)
         assert picks.tolist() == [2 if bandit.drawn == 0 else 0]
         bandit.picked(np.array([77]))
@@ -154,11 +157,61 @@ def test_inclusion_probabilities() -> None:
         assert bandit.importance[77] == pytest.approx(weight)
         drawn, before = bandit.drawn or 0, bandit.log_weights.copy()
         bandit.observe(np.array([1, 77]), np.array([False, True]))
-        reward = weight / (1 + weight)
+        reward = weight / (4 * 100)
         bonus = np.sqrt(np.log(2 / 0.1) / (2 * 100))
-        q = (0.65, 0.35)[drawn]
-        assert bandit.log_weights[drawn] - before[drawn] == pytest.approx(0.1 * (reward + bonus) / q)
-        assert bandit.log_weights[1 - drawn] - before[1 - drawn] == pytest.approx(0.1 * bonus / (1 - q))
+        p = (0.65, 0.35)[drawn]
+        assert bandit.log_weights[drawn] - before[drawn] == pytest.approx(0.1 * (reward + bonus) / p)
+        assert bandit.log_weights[1 - drawn] - before[1 - drawn] == pytest.approx(0.1 * bonus / (1 - p))
+
+
+class Libact:
+    """The formulas of libact's ActiveLearningByLearning and Exp4P for one example a query, written down anew."""
+
+    def __init__(self, arms: int, horizon: int, size: int) -> None:
+        self.w, self.horizon, self.size = np.ones(arms), horizon, size
+        self.p_min = np.sqrt(np.log(arms) / arms / horizon)
+        self.asked: list[tuple[int, float]] = []
+
+    def ask(self, advice: list[int]) -> np.ndarray[Any, Any]:
+        """The probability of each example, given the one that each arm advises."""
+        self.p = (1 - len(self.w) * self.p_min) * self.w / self.w.sum() + self.p_min
+        self.query = np.zeros((len(self.w), self.size))
+        self.query[np.arange(len(self.w)), advice] = 1
+        return self.p @ self.query
+
+    def answer(self, asked: int, probability: float, right: set[int]) -> None:
+        self.asked.append((asked, 1 / probability))
+        reward = sum(weight * (x in right) for x, weight in self.asked) / self.size / self.horizon
+        credited = reward * self.query[:, asked] / probability
+        spread = np.sqrt(np.log(len(self.w) / 0.1) / len(self.w) / self.horizon)
+        self.w = self.w * np.exp(self.p_min / 2 * (credited + spread / self.p))
+
+
+def test_one_example_a_query_is_libact() -> None:
+    """A whole run, with rounds in which both arms advise the same example: probabilities as libact's, step by step."""
+    size, horizon = 12, 8
+    p = np.random.default_rng(3).dirichlet(np.ones(3), size)
+    h = np.random.default_rng(4).normal(size=(size, 2))
+    p[5], h[5] = [1 / 3, 1 / 3, 1 / 3], [40.0, 40.0]  # both arms want it
+    out, known = badge.Outputs(p, h), [0, 1]
+    bandit, theirs = ALBL(rounds=horizon), Libact(2, horizon, size)
+    assert bandit.p_min == pytest.approx(theirs.p_min)
+    agreed, rng = 0, np.random.default_rng(0)
+    for _ in range(horizon):
+        left = [i for i in range(size) if i not in known]
+        labeled = out[known]
+        advice = [left[int(arm(out[left], 1, np.random.default_rng(0), labeled)[0])] for arm in ALBL.arms]
+        chances = theirs.ask(advice)
+        np.testing.assert_allclose(bandit.probabilities(), theirs.p)
+        asked = left[int(bandit(out[left], 1, rng, labeled)[0])]
+        bandit.picked(np.array([asked]))
+        known.append(asked)
+        right = {i for i in known if i % 3}
+        bandit.observe(np.array(sorted(known)), np.array([i in right for i in sorted(known)]))
+        theirs.answer(asked, float(chances[asked]), right)
+        agreed += advice[0] == advice[1]
+        np.testing.assert_allclose(bandit.log_weights, np.log(theirs.w), rtol=1e-12)
+    assert 0 < agreed < horizon
 
 
 def test_arms_are_drawn_by_their_probabilities() -> None:
@@ -173,17 +226,18 @@ def test_arms_are_drawn_by_their_probabilities() -> None:
 
 
 def test_the_bandit_learns() -> None:
-    """An arm that is rewarded more is drawn more, and never less than p_min."""
-    bandit, rng = ALBL(p_min=0.1), np.random.default_rng(0)
-    out = random_outputs(50)
-    for round_ in range(60):
-        bandit(out, 2, rng, labeled=out[:2])
-        bandit.picked(np.array([2 * round_, 2 * round_ + 1]))
-        bandit.observe(np.array([2 * round_]), np.array([bandit.drawn == 1]))
-    q = bandit.probabilities()
-    assert q[1] > 0.8
-    assert q.min() >= 0.1
-    assert q.sum() == pytest.approx(1)
+    """An arm whose batches make the model right is drawn more, and the other never less than p_min."""
+    bandit, rng = ALBL(p_min=0.1, rounds=100), np.random.default_rng(0)
+    pool = badge.Outputs([[0.51, 0.49], [0.9, 0.1], [0.99, 0.01]], [[0.1], [0.2], [9.0]])
+    labeled = badge.Outputs([[0.5, 0.5]], [[0.0]])  # the arms disagree
+    for round_ in range(300):
+        bandit(pool, 1, rng, labeled=labeled)
+        bandit.picked(np.array([round_]))
+        bandit.observe(np.arange(round_ + 1), np.full(round_ + 1, bandit.drawn == 1))
+    p = bandit.probabilities()
+    assert p[1] > 0.8
+    assert p.min() >= 0.1
+    assert p.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("moment", ["fresh", "asked", "told ids", "observed"])
@@ -218,7 +272,7 @@ def test_bandit_arguments() -> None:
     for wrong, message in (
         ({"p_min": 0.6}, r"p_min must be in \(0, 0.5\], not 0.6"),
         ({"delta": 1.0}, r"delta must be in \(0, 1\), not 1.0"),
-        ({"rounds": 0}, "rounds must be at least 1, not 0"),
+        ({"rounds": 0}, "rounds must be a whole number ≥ 1, not 0"),
     ):
         with pytest.raises(InputError, match=message):
             ALBL(**wrong)  # type: ignore[arg-type]

@@ -26,23 +26,23 @@ def last(network: nn.Module) -> nn.Module:
 
 def test_mlp_has_one_hidden_layer_of_the_papers_width() -> None:
     build = networks.resolve("mlp")
-    assert parameters(build((1, 28, 28), 10)) == 785 * 256 + 257 * 10  # images: 256
-    assert parameters(build((16,), 26)) == 17 * 1024 + 1025 * 26  # tables: 1,024
-    assert parameters(networks.resolve("mlp", width=32)((16,), 26)) == 17 * 32 + 33 * 26
+    assert parameters(build((1, 28, 28), 10)) == 785 * 256 + 256 * 10  # images: 256; no output bias
+    assert parameters(build((16,), 26)) == 17 * 1024 + 1024 * 26  # tables: 1,024
+    assert parameters(networks.resolve("mlp", width=32)((16,), 26)) == 17 * 32 + 32 * 26
 
 
 def test_resnet18_is_the_original_with_a_small_stem() -> None:
-    # He et al.: 11,689,512 parameters with a 7 × 7 stem and 1,000 classes
-    stem = 64 * 3 * (7 * 7 - 3 * 3)
-    assert parameters(networks.resnet18(1000)) == 11_689_512 - stem
-    assert parameters(networks.resnet18(10)) == 11_173_962
+    # He et al.: 11,689,512 parameters with a 7 × 7 stem, 1,000 classes and an output bias
+    stem, bias = 64 * 3 * (7 * 7 - 3 * 3), 1000
+    assert parameters(networks.resnet18(1000)) == 11_689_512 - stem - bias
+    assert parameters(networks.resnet18(10)) == 11_173_952
 
 
 def test_vgg11_features_are_the_original() -> None:
     network = networks.vgg11(10)
     head = last(network)
     assert parameters(network) - parameters(head) == 9_225_984  # the convolutions and batch norms of VGG-11-BN
-    assert parameters(network) == 9_231_114
+    assert parameters(network) == 9_231_104
 
 
 @pytest.mark.parametrize("name", ["resnet18", "vgg11"])
@@ -55,10 +55,11 @@ def test_convolutional_networks_take_small_images(name: str, shape: tuple[int, .
 
 
 @pytest.mark.parametrize("name", networks.NETWORKS)
-def test_every_network_ends_in_a_linear_layer(name: str) -> None:
+def test_every_network_ends_in_a_linear_layer_without_bias(name: str) -> None:
+    """f = σ(W·z) (section 3): what is trained in the output layer is what g_x is the gradient of."""
     head = last(networks.resolve(name, width=8)((3, 32, 32), 5))
     assert isinstance(head, nn.Linear)
-    assert head.out_features == 5
+    assert head.out_features == 5 and head.bias is None
 
 
 def test_vgg_and_resnet_halve_32_pixels_as_the_originals_do() -> None:

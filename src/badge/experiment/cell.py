@@ -33,13 +33,14 @@ from badge.journal import Event, Journal
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
+from badge.strategies import ALBL
 from badge.strategies.explain import log_det
 from badge.training import networks
 from badge.training.trainer import Trainer
 
 __all__ = ["Cell", "finished", "journal_path", "run_cell"]
 
-#: where a run without a number of labels ends, if the pool lasts that long (as in the paper)
+#: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
 
 #: called after each round with the labels so far, the labels at the end, and the test accuracy
@@ -154,8 +155,9 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
     trainer = Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
     pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
-    learner = ActiveLearner(pool, trainer, classes=classes, strategy=cell.strategy, seed=cell.seed, journal=journal)
     total = min(cell.labels or MOST_LABELS, len(pool))
+    strategy = _strategy(cell, total)
+    learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
     recorded = journal.of("round")
@@ -169,6 +171,13 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
     journal.append({"event": "end", "reason": reason})
     journal.sync()
+
+
+def _strategy(cell: Cell, total: int) -> str | ALBL:
+    """albl's horizon is the number of batches of this run after the first; the others are their names."""
+    if cell.strategy != "albl":
+        return cell.strategy
+    return ALBL(rounds=max(1, math.ceil((total - cell.initial) / cell.batch_size)))
 
 
 def _round(learner: ActiveLearner, trainer: Trainer, cell: Cell, dataset: Dataset, total: int) -> Event:

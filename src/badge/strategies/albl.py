@@ -1,18 +1,22 @@
-"""Active Learning by Learning (Hsu & Lin 2015): a bandit that chooses between coreset and conf, round by round.
+"""Active Learning by Learning (Hsu & Lin 2015) as libact has it: a bandit that chooses between coreset and conf.
 
-EXP4.P (Beygelzimer et al. 2011) over K arms with weights w: each round an arm is drawn for the whole batch with
+EXP4.P (Beygelzimer et al. 2011) over K arms with weights w and a horizon of T queries. A query here is a batch: an arm is
+drawn for the whole of it. With every formula below libact's where the batch holds one example (libact's N is K too):
 
-    q_j = (1 − K p_min) w_j / Σ w + p_min
+    p_min = min(√(ln K / (K T)), 1/K)
+    p_j   = (1 − K p_min) w_j / Σ w + p_min                       how likely arm j is drawn
+    q_x   = Σ p_j [x in j's batch]                                how likely x is asked for; W_x = 1 / q_x
+    r     = Σ W_x [correct] / (n T)                               over all x ever queried; n examples in the pool
+    r̂_j   = r · mean over the batch of [x in j's batch] / q_x     so every arm that advised x is credited
+    w_j   ← w_j exp( p_min/2 · ( r̂_j + 1/p_j · √(ln(K/δ) / (K T)) ) )
 
-and when the newly trained model is known the arm that was drawn is rewarded with the importance-weighted accuracy of that
-model on the labelled examples, r = Σ W_x [correct] / Σ W_x, where W_x = 1 / (probability that x was asked for: the sum of
-q_j over the arms whose batch held it), and 1 for examples that were labelled without the bandit. Then
-
-    w_j ← w_j exp( p_min/2 · ( r [j drawn] / q_j + 1/q_j · √(ln(K/δ) / (K T)) ) )
+r is known when the model is trained with the batch's labels. `docs/experiments.md` says where the paper, libact and Hsu &
+Lin differ, and which is followed.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,38 +31,45 @@ __all__ = ["ALBL"]
 
 
 class ALBL:
-    """The bandit over the arms coreset and conf. `rounds` is the horizon T that EXP4.P's confidence term is set for.
+    """The bandit over the arms coreset and conf. `rounds` is the horizon T: the batches that the run will ask it for.
+
+    More may be asked; T only sets how fast the bandit moves. `p_min=None` is the formula's.
 
     >>> from badge.strategies import ALBL
-    >>> ALBL().probabilities().tolist()
-    [0.5, 0.5]
+    >>> bandit = ALBL(rounds=20)
+    >>> bandit.probabilities().tolist(), round(bandit.p_min, 4)
+    ([0.5, 0.5], 0.1316)
     """
 
     needs_labeled = True
     arms = (coreset, conf)
 
-    def __init__(self, p_min: float = 0.05, delta: float = 0.1, rounds: int = 100) -> None:
-        if not 0 < p_min <= 1 / len(self.arms):
-            raise InputError(f"p_min must be in (0, {1 / len(self.arms)}], not {p_min}")
+    def __init__(self, rounds: int = 100, p_min: float | None = None, delta: float = 0.1) -> None:
+        arms = len(self.arms)
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+            raise InputError(f"rounds must be a whole number ≥ 1, not {rounds!r}")
+        if p_min is not None and not 0 < p_min <= 1 / arms:
+            raise InputError(f"p_min must be in (0, {1 / arms}], not {p_min}")
         if not 0 < delta < 1:
             raise InputError(f"delta must be in (0, 1), not {delta}")
-        if rounds < 1:
-            raise InputError(f"rounds must be at least 1, not {rounds}")
-        self.p_min, self.delta, self.rounds = p_min, delta, rounds
-        self.log_weights = np.zeros(len(self.arms))
-        self.importance: dict[int, float] = {}  # the caller's id of an example -> W_x
+        self.rounds, self.delta = rounds, delta
+        self.p_min = min(math.sqrt(math.log(arms) / (arms * rounds)), 1 / arms) if p_min is None else p_min
+        self.log_weights = np.zeros(arms)
+        self.importance: dict[int, float] = {}  # the caller's id of a queried example -> W_x
         self.drawn: int | None = None  # the arm of the last batch, until its reward is known
         self.drawn_probabilities: list[float] = []
+        self.credit: list[float] = []  # r̂_j / r of the last batch
+        self.pool_size = 0
         self._batch_importance: list[float] = []
 
     def __repr__(self) -> str:
-        return f"ALBL(p_min={self.p_min}, delta={self.delta}, rounds={self.rounds})"
+        return f"ALBL(rounds={self.rounds}, p_min={self.p_min:.4g}, delta={self.delta})"
 
     def probabilities(self) -> NDArray[np.float64]:
-        """q: how likely each arm is to be drawn next."""
+        """p: how likely each arm is to be drawn next."""
         w = np.exp(self.log_weights - self.log_weights.max())
-        q: NDArray[np.float64] = (1 - len(self.arms) * self.p_min) * w / w.sum() + self.p_min
-        return q
+        p: NDArray[np.float64] = (1 - len(self.arms) * self.p_min) * w / w.sum() + self.p_min
+        return p
 
     def __call__(
         self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
@@ -67,15 +78,19 @@ class ALBL:
             raise InputError(
                 "albl's arm coreset is conditioned on the labelled examples: pass labeled= (their Outputs)"
             )
-        q = self.probabilities()
-        self.drawn = int(rng.choice(len(self.arms), p=q))
-        self.drawn_probabilities = q.tolist()
+        p = self.probabilities()
+        self.drawn = int(rng.choice(len(self.arms), p=p))
+        self.drawn_probabilities = p.tolist()
+        self.pool_size = len(outputs) + len(labeled)
         batches = [arm(outputs, k, rng, labeled) for arm in self.arms]
-        asked = np.zeros(len(outputs))
-        for batch, probability in zip(batches, q, strict=True):
-            asked[batch] += probability
-        self._batch_importance = (1 / asked[batches[self.drawn]]).tolist()
-        return batches[self.drawn]
+        advised = np.zeros((len(self.arms), len(outputs)), dtype=bool)
+        for row, batch in zip(advised, batches, strict=True):
+            row[batch] = True
+        picks = batches[self.drawn]
+        importance = 1 / (p @ advised[:, picks])
+        self._batch_importance = importance.tolist()
+        self.credit = (advised[:, picks] @ importance / k).tolist()
+        return picks
 
     def picked(self, ids: NDArray[np.int64]) -> None:
         """The caller's own, stable ids of the batch that the last call chose, in its order."""
@@ -84,15 +99,19 @@ class ALBL:
         self.importance.update(zip((int(i) for i in ids), self._batch_importance, strict=True))
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
-        """After training: the ids of the labelled examples, and whether the new model gets each right."""
+        """After training: the ids of the labelled examples, and whether the new model gets each right.
+
+        Those that were labelled without the bandit, the initial ones, do not count.
+        """
         if self.drawn is None:
             return  # nothing was asked through the bandit since the last reward
-        weights = np.array([self.importance.get(int(i), 1.0) for i in ids])
-        reward = float(weights @ np.asarray(correct, dtype=float) / weights.sum())
-        q, arms = np.array(self.drawn_probabilities), len(self.arms)
-        gain = 1 / q * np.sqrt(np.log(arms / self.delta) / (arms * self.rounds))
-        gain[self.drawn] += reward / q[self.drawn]
-        self.log_weights += self.p_min / 2 * gain
+        weights = np.array([self.importance.get(int(i), 0.0) for i in ids])
+        reward = float(weights @ np.asarray(correct, dtype=float)) / (self.pool_size * self.rounds)
+        arms = len(self.arms)
+        bonus = math.sqrt(math.log(arms / self.delta) / (arms * self.rounds))
+        self.log_weights += (
+            self.p_min / 2 * (reward * np.array(self.credit) + bonus / np.array(self.drawn_probabilities))
+        )
         self.drawn = None
 
     def state(self) -> dict[str, Any]:
@@ -102,6 +121,8 @@ class ALBL:
             "importance": {str(i): w for i, w in self.importance.items()},
             "drawn": self.drawn,
             "drawn_probabilities": self.drawn_probabilities,
+            "credit": self.credit,
+            "pool_size": self.pool_size,
             "batch_importance": self._batch_importance,  # of a batch whose ids are not known yet
         }
 
@@ -111,4 +132,6 @@ class ALBL:
         self.importance = {int(i): float(w) for i, w in state["importance"].items()}
         self.drawn = state["drawn"]
         self.drawn_probabilities = list(state["drawn_probabilities"])
+        self.credit = list(state["credit"])
+        self.pool_size = int(state["pool_size"])
         self._batch_importance = list(state["batch_importance"])

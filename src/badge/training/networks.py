@@ -6,7 +6,8 @@ Protocol, the same for the built-in ones and for `--model mypkg.mod:build`:
 
 `shape` is that of one example: (channels, height, width) for images, (columns,) for tables. The module returns raw
 scores [N, classes] and ends in an `nn.Linear`, whose input is the embedding that badge works with. A build that takes
-`width=` can be scaled.
+`width=` can be scaled. The built-in ones have no output bias: f = σ(W·z) is the paper's (section 3), and W's gradient is
+all of the output layer's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
     >>> mlp(16, 26, hidden=1024)(torch.zeros(2, 16)).shape
     torch.Size([2, 26])
     """
-    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes, bias=False))
 
 
 def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
@@ -46,7 +47,7 @@ def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
     blocks = [_Block(width, width, 1), _Block(width, width, 1)]
     for i in range(3):
         blocks += [_Block(width << i, width << i + 1, 2), _Block(width << i + 1, width << i + 1, 1)]
-    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, classes)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, classes, bias=False)]
     return nn.Sequential(*_conv(channels, width, bias=False), *blocks, *head)
 
 
@@ -62,7 +63,7 @@ def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
         channels = multiple * width
         if pool:  # ceil_mode changes nothing at 32 × 32 and lets 28 × 28 through
             layers.append(nn.MaxPool2d(2, ceil_mode=True))
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes, bias=False))
 
 
 def _conv(inputs: int, outputs: int, bias: bool) -> list[nn.Module]:
