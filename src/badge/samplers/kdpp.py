@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.errors import InputError, RankError
-from badge.features import Features, Rows
+from badge.features import Features
 from badge.samplers.checks import check_k
+from badge.samplers.draw import in_proportion
 from badge.samplers.swap_chain import swap_chain
 
 __all__ = ["kdpp"]
@@ -59,10 +60,9 @@ def kdpp(
     if method == "exact":
         return exact(features, k, rng)
     if k == 1:  # the law is ‖g‖², drawn exactly
-        mass = np.cumsum(features.sq_norms.double().cpu().numpy())
-        if mass[-1] <= 0:
+        if not bool((features.sq_norms > 0).any()):
             raise RankError("asked for 1 point of a kernel of rank 0: all features are 0")
-        return np.array([min(np.searchsorted(mass, rng.random() * mass[-1], "right"), np.searchsorted(mass, mass[-1]))])
+        return np.array([in_proportion(features.sq_norms.cpu(), rng)])
     steps = max(1, math.floor(5 * k * math.log(k))) if steps is None else steps
     return swap_chain(features, k, rng, steps)
 
@@ -85,7 +85,7 @@ def exact(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.in
     basis = vectors[:, chosen]
     if not primal:  # eigenvectors of X Xᵀ from those of Xᵀ X
         basis /= values[chosen].sqrt()
-        basis = torch.cat([_matrix(features.rows(tile)) @ basis for tile in features.tiles()])
+        basis = torch.cat([features.rows(tile).double().as_matrix() @ basis for tile in features.tiles()])
     return sample_projection(basis, rng)
 
 
@@ -97,18 +97,10 @@ def _gram(features: Features) -> Tensor:
 def _dual(features: Features) -> Tensor:
     total: Tensor | float = 0.0
     for tile in features.tiles():
-        x = _matrix(features.rows(tile))
+        x = features.rows(tile).double().as_matrix()
         total = total + x.T @ x
     assert isinstance(total, Tensor)
     return total
-
-
-def _matrix(rows: Rows) -> Tensor:
-    """The rows written out, [n, C·D]: for one tile at a time only."""
-    product, *rest = rows.double().factors
-    for f in rest:
-        product = (product[:, :, None] * f[:, None, :]).flatten(1)
-    return product
 
 
 def log_elementary_symmetric(values: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -149,9 +141,7 @@ def sample_projection(basis: Tensor, rng: np.random.Generator) -> NDArray[np.int
     found = basis.new_zeros(n, k)
     picks: list[int] = []
     for t in range(k):
-        mass = torch.cumsum(left.clamp(min=0), 0)
-        at = torch.searchsorted(mass, mass[-1:] * rng.random(), right=True)
-        pick = int(torch.minimum(at, torch.searchsorted(mass, mass[-1:])))
+        pick = in_proportion(left.clamp(min=0).cpu(), rng)
         residual = basis @ basis[pick] - found[:, :t] @ found[pick, :t]
         found[:, t] = residual / residual[pick].sqrt()
         left -= found[:, t].square()
