@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import badge
 from badge.errors import InputError, RankError
 from badge.samplers import kdpp
-from badge.samplers.swap_chain import Block, independent_rows, invert, swap_chain, unit
+from badge.samplers.swap_chain import Block, factorised, independent_rows, invert, swap_chain, uniform_rows, unit
 from laws import ACCEPTED, REJECTED, as_sets, chi_square, kdpp_law, tally
 
 chain = importlib.import_module("badge.samplers.swap_chain")
@@ -139,25 +139,56 @@ def test_frequencies_after_many_steps() -> None:
     assert chi_square(counts, kdpp_law(x, 2)) > ACCEPTED
 
 
-def test_one_step_from_the_start_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After one step the law is one row of the transition matrix: few steps remember where they started."""
+@pytest.mark.parametrize("start", ["uniform", "cholesky"])
+def test_one_step_from_the_start_by_hand(start: Any) -> None:
+    """After one step the law is that of the start, times the transition matrix: few steps remember where they started."""
     x = np.array([[1.0, 0.2], [0.3, 2.0], [0.8, 0.9], [1.5, -0.5]])
     g = badge.Dense(x)
-    start = tuple(sorted(independent_rows(g, 2).tolist()))
     gram = x @ x.T
     det = {s: np.linalg.det(gram[np.ix_(s, s)]) for s in itertools.combinations(range(4), 2)}
+    first = {tuple(sorted(independent_rows(g, 2).tolist())): 1.0} if start == "cholesky" else dict.fromkeys(det, 1 / 6)
     law = dict.fromkeys(det, 0.0)
-    for old, new in itertools.product(start, set(range(4)) - set(start)):
-        s = tuple(sorted({*start, new} - {old}))
-        law[s] += min(1.0, det[s] / det[start]) / 4
-    law[start] = 1 - sum(p for s, p in law.items() if s != start)
-    assert chi_square(as_sets(tally(lambda rng: kdpp(g, 2, rng, steps=1), 1200, 6)), law) > ACCEPTED
+    for state, p in first.items():
+        for old, new in itertools.product(state, set(range(4)) - set(state)):
+            s = tuple(sorted({*state, new} - {old}))
+            law[s] += p * min(1.0, det[s] / det[state]) / 4
+            law[state] += p * (1 - min(1.0, det[s] / det[state])) / 4
+    counts = as_sets(tally(lambda rng: kdpp(g, 2, rng, steps=1, start=start), 1200, 6))
+    assert chi_square(counts, law) > ACCEPTED
+    other = as_sets(
+        tally(lambda rng: kdpp(g, 2, rng, steps=1, start={"uniform": "cholesky"}.get(start, "uniform")), 1200, 6)
+    )  # type: ignore[arg-type]
+    assert chi_square(other, law) < REJECTED
+
+
+def test_the_uniform_start_is_uniform() -> None:
+    g = badge.Dense(np.random.default_rng(0).normal(size=(5, 3)) * [[1], [1], [1], [50], [1]])
+    counts = as_sets(tally(lambda rng: uniform_rows(g, 2, rng), 2000, 7))
+    assert chi_square(counts, dict.fromkeys(itertools.combinations(range(5), 2), 0.1)) > ACCEPTED
+
+
+def test_the_uniform_start_replaces_dependent_rows() -> None:
+    """Copies and zeros never start together, over several blocks; where they are all there is, pivoting is asked."""
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.repeat(rng.normal(size=(150, 200)), 3, axis=0), np.zeros((50, 200))])
+    for seed in range(5):
+        found = uniform_rows(badge.Dense(x), 140, np.random.default_rng(seed))
+        assert found is not None
+        assert len({int(i) // 3 for i in found}) == 140 and int(found.max()) < 450
+        assert factorised(unit(badge.Dense(x), found)) is not None
+    assert uniform_rows(badge.Dense(x), 151, rng) is None
+    rare = np.zeros((5000, 40))
+    rare[:30, :30] = np.eye(30)  # a random order of 1,024 rows hardly meets them
+    assert uniform_rows(badge.Dense(rare), 30, rng) is None
+    assert sorted(kdpp(badge.Dense(rare), 30, rng).tolist()) == list(range(30))
 
 
 def test_default_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """⌊5 k ln k⌋, as the paper's appendix has it; at least 1."""
     asked: list[int] = []
-    monkeypatch.setattr(sampler, "swap_chain", lambda features, k, rng, steps: asked.append(steps) or np.arange(k))
+    monkeypatch.setattr(
+        sampler, "swap_chain", lambda features, k, rng, steps, start: asked.append(steps) or np.arange(k)
+    )
     g = badge.Dense(np.eye(12))
     for k in (2, 3, 10):
         kdpp(g, k, np.random.default_rng(0))
@@ -171,9 +202,47 @@ def test_one_point_is_drawn_exactly() -> None:
 
 
 def test_the_whole_pool_has_one_answer() -> None:
-    g = badge.gradient_embedding(outputs(4, 3, 4))
-    for method in ("mcmc", "exact"):
-        assert sorted(kdpp(g, 4, np.random.default_rng(0), method=method).tolist()) == [0, 1, 2, 3]  # type: ignore[arg-type]
+    """Also where its determinant is 0: letter's last batch of 100 has 64 distinct rows."""
+    for g in (badge.gradient_embedding(outputs(4, 3, 4)), badge.Dense(np.ones((4, 2))), badge.Dense(np.zeros((4, 2)))):
+        for method in ("mcmc", "exact"):
+            assert sorted(kdpp(g, 4, np.random.default_rng(0), method=method).tolist()) == [0, 1, 2, 3]  # type: ignore[arg-type]
+
+
+def test_the_last_rounds_of_a_pool_with_copies() -> None:
+    """16,871 of letter's 18,000 training rows are distinct: a k-DPP leaves the copies for the end, and must get there."""
+    rng = np.random.default_rng(0)
+    copies = rng.integers(1, 5, size=150)
+    out = outputs(150, 6, 30, seed=3)
+    rows = np.repeat(np.arange(150), copies)
+    left, k = np.arange(len(rows)), 25
+    while len(left):
+        take = min(k, len(left))
+        if len(np.unique(rows[left])) < take < len(left):  # more asked for than there are distinct: no k-DPP
+            with pytest.raises(
+                RankError, match=f"asked for {take} points of a kernel of rank {len(np.unique(rows[left]))}"
+            ):
+                kdpp(badge.gradient_embedding(out[rows[left]]), take, rng)
+            break
+        picks = kdpp(badge.gradient_embedding(out[rows[left]]), take, rng)
+        assert len(np.unique(rows[left[picks]])) == take or take == len(left)
+        left = np.delete(left, picks)
+    assert len(left) < 4 * k
+
+
+def test_rows_that_rounding_calls_independent() -> None:
+    """Rows a hair apart, 10⁻⁷ of their length: the chain goes on, or says RankError; never torch's own error."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        base = rng.normal(size=(12, 12))
+        x = np.concatenate([base + 10.0 ** -rng.uniform(3, 9) * rng.normal(size=(12, 12)) for _ in range(20)])
+        for start in ("uniform", "cholesky"):
+            picks = kdpp(badge.Dense(x), 11, rng, steps=2000, start=start)  # type: ignore[arg-type]
+            assert factorised(unit(badge.Dense(x), torch.from_numpy(picks))) is not None
+
+
+def test_a_failing_factorisation_is_a_rank_error() -> None:
+    with pytest.raises(RankError, match=r"the Gram matrix of 3 points cannot be factorised.*dependent.*kmeanspp"):
+        invert(unit(badge.Dense([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), torch.arange(3)))
 
 
 def test_the_inverse_stays_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +335,8 @@ def test_arguments() -> None:
     g = badge.Dense(np.eye(4))
     with pytest.raises(InputError, match="method must be 'mcmc' or 'exact', not 'gibbs'"):
         kdpp(g, 2, np.random.default_rng(0), method="gibbs")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="start must be 'uniform' or 'cholesky', not 'greedy'"):
+        kdpp(g, 2, np.random.default_rng(0), start="greedy")  # type: ignore[arg-type]
     for method, steps in (("exact", 10), ("mcmc", 0)):
         with pytest.raises(InputError, match=f"steps={steps} with method='{method}'"):
             kdpp(g, 2, np.random.default_rng(0), method=method, steps=steps)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """k-DPP sampling: k rows with probability proportional to the determinant of their Gram matrix (Kulesza & Taskar 2011).
 
-`method="mcmc"` is the paper's: the swap chain of Kang (2013), in `swap_chain.py`. `method="exact"` draws from the true
-law through the eigendecomposition of the Gram matrix, or of the dual kernel where that is smaller.
+`method="mcmc"` is the paper's (appendix G): the swap chain of Kang (2013), in `swap_chain.py`. `method="exact"` draws from
+the true law through the eigendecomposition of the Gram matrix, or of the dual kernel where that is smaller.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ def kdpp(
     rng: np.random.Generator,
     method: Literal["mcmc", "exact"] = "mcmc",
     steps: int | None = None,
+    start: Literal["uniform", "cholesky"] = "uniform",
 ) -> NDArray[np.int64]:
     """k distinct positions, a set S with probability ∝ det⟨g_i, g_j⟩ over i, j in S.
 
     `mcmc` runs `steps` steps of the swap chain, ⌊5 k ln k⌋ (at least 1) where None, as in the paper. That does not mix
-    fully: the chain starts from a set of large determinant and remembers it. `exact` has no such bias, and refuses where
-    min(N, C·D) is above 4,096.
+    fully: the chain remembers its `start`. "uniform", Kang's, is a uniform set wherever that has a positive determinant;
+    rows that depend on others of it are replaced by the next of the same random order. "cholesky" is a set of large
+    determinant, found by pivoting. `exact` has no such bias, and refuses where min(N, C·D) is above 4,096.
 
     The Gram matrix has rank at most min(N, (C−1)·(D+bias)), because the rows of p − e_ŷ sum to 0; k above the rank is a
-    `RankError`.
+    `RankError`, unless k = N, when there is one answer.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -52,6 +54,10 @@ def kdpp(
         raise InputError(f"method must be 'mcmc' or 'exact', not {method!r}")
     if steps is not None and (method == "exact" or steps < 1):
         raise InputError(f"steps={steps} with method={method!r}: steps is for 'mcmc' and at least 1")
+    if start not in ("uniform", "cholesky"):
+        raise InputError(f"start must be 'uniform' or 'cholesky', not {start!r}")
+    if k == len(features):
+        return np.arange(k, dtype=np.int64)
     if k > features.rank_bound:
         raise RankError(
             f"asked for {k} points of a kernel of rank at most {features.rank_bound} (min(N, (C−1)·(D+bias)) for "
@@ -64,7 +70,7 @@ def kdpp(
             raise RankError("asked for 1 point of a kernel of rank 0: all features are 0")
         return np.array([in_proportion(features.sq_norms.cpu(), rng)])
     steps = max(1, math.floor(5 * k * math.log(k))) if steps is None else steps
-    return swap_chain(features, k, rng, steps)
+    return swap_chain(features, k, rng, steps, start)
 
 
 def exact(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,6 +13,8 @@ norms that span many decades would ruin the inverse.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ from torch import Tensor
 from badge.errors import RankError
 from badge.features import Features, Rows
 
-__all__ = ["independent_rows", "swap_chain"]
+__all__ = ["independent_rows", "swap_chain", "uniform_rows"]
 
 #: Proposals evaluated together.
 BLOCK = 64
@@ -29,17 +31,21 @@ BLOCK = 64
 DRIFT = 1e-6
 #: Share of a row's squared length that must lie outside the span of the others for the row to count as independent.
 INDEPENDENT = 1e-10
+#: A row with less than this share outside the span is swapped in only if the new set can be factorised: B's rounding is near.
+CLEAR = 1e-4
 
 
-def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int) -> NDArray[np.int64]:
-    """The state of the chain after `steps` steps from a set found by pivoted Cholesky."""
+def swap_chain(
+    features: Features, k: int, rng: np.random.Generator, steps: int, start: Literal["uniform", "cholesky"] = "uniform"
+) -> NDArray[np.int64]:
+    """The state of the chain after `steps` steps, for k < N."""
     device = features.device
-    inside = independent_rows(features, k)
+    inside = uniform_rows(features, k, rng) if start == "uniform" else None
+    if inside is None:
+        inside = independent_rows(features, k)
     outside = torch.ones(len(features), dtype=torch.bool, device=device)
     outside[inside] = False
     others = outside.nonzero()[:, 0]
-    if not len(others):
-        return inside.cpu().numpy()
     log_norms = features.sq_norms.double().log()
     members = unit(features, inside)
     inverse = invert(members)
@@ -57,9 +63,12 @@ def swap_chain(features: Features, k: int, rng: np.random.Generator, steps: int)
             old, new = inside[slot], others[place]
             ratio = block.ratio(t, slot)
             if ratio > 0 and log_u[done] < np.log(ratio) + float(log_norms[new] - log_norms[old]):
-                block.swap(t, slot)
-                inside[slot], others[place] = new.clone(), old.clone()
-                taken.add(place)
+                swapped = inside.clone()
+                swapped[slot] = new
+                if block.outside(t, slot) > CLEAR or factorised(unit(features, swapped)) is not None:
+                    block.swap(t, slot)
+                    inside, others[place] = swapped, old.clone()
+                    taken.add(place)
             done += 1
         if block.swapped:
             members, inverse = block.members, block.inverse()
@@ -96,10 +105,14 @@ class Block:
         ratio = pivot * max(float(self.left[t]), 0.0) + float(self.y[slot, t]) ** 2
         return ratio if ratio > INDEPENDENT * pivot else 0.0  # rounding, times a long row's length, is not volume
 
+    def outside(self, t: int, slot: int) -> float:
+        """Squared length of v_t outside the span of the members but that in `slot`."""
+        return self.ratio(t, slot) / float(self.diagonal[slot])
+
     def swap(self, t: int, slot: int) -> None:
         """Replace the member in `slot` by proposal t, and correct everything about the proposals."""
         pivot = float(self.diagonal[slot])
-        rest = self.ratio(t, slot) / pivot  # squared length of v_t outside the span of the other members
+        rest = self.outside(t, slot)
         x = self._column(slot)
         z = self.y[:, t] - x * (self.y[slot, t] / pivot)
         z[slot] = -1.0
@@ -139,12 +152,48 @@ def unit(features: Features, ids: Tensor) -> Rows:
     return Rows(tuple(torch.nn.functional.normalize(f, dim=1, eps=1e-300) for f in factors))
 
 
+def factorised(members: Rows) -> Tensor | None:
+    """The Cholesky factor of the Gram matrix; None where a row depends on those before it, up to rounding."""
+    factor, failed = torch.linalg.cholesky_ex(members.gram(members))
+    return None if int(failed) or float(factor.diagonal().min()) ** 2 <= INDEPENDENT else factor
+
+
 def invert(members: Rows) -> Tensor:
     """The inverse of the Gram matrix, symmetric, on the host."""
-    gram = members.gram(members)
-    factor = torch.linalg.cholesky(gram)
-    del gram  # k² numbers: at k = 10,000 each such matrix is 800 MB
+    factor = factorised(members)
+    if factor is None:
+        raise RankError(
+            f"the Gram matrix of {len(members)} points cannot be factorised: they are linearly dependent up to rounding; "
+            "lower k, or use kmeanspp"
+        )
     return torch.cholesky_inverse(factor).cpu()
+
+
+def uniform_rows(features: Features, k: int, rng: np.random.Generator) -> Tensor | None:
+    """The first k linearly independent rows of a random order; None where that takes too many rows to find.
+
+    So a uniform set where its determinant is positive, and else one with the dependent rows replaced.
+    """
+    order = torch.from_numpy(rng.permutation(len(features))[: max(4 * k, 1024)]).to(features.device)
+    factor = torch.zeros(k, k, dtype=torch.float64, device=features.device)
+    found = order[:0]
+    for some in torch.split(order, BLOCK):
+        done = len(found)
+        rows = unit(features, some)
+        members = unit(features, found)
+        new = torch.linalg.solve_triangular(factor[:done, :done], members.gram(rows), upper=False).T
+        small = rows.gram(rows) - new @ new.T
+        kept = _independent_places(small, 0.0)[: k - done]
+        lower, failed = torch.linalg.cholesky_ex(small[kept][:, kept])
+        if int(failed):
+            return None
+        size = len(kept)
+        factor[done : done + size, :done] = new[kept]
+        factor[done : done + size, done : done + size] = lower
+        found = torch.cat([found, some[kept]])
+        if len(found) == k:
+            return found
+    return None
 
 
 def independent_rows(features: Features, k: int) -> Tensor:
@@ -182,9 +231,12 @@ def _pivoted_cholesky(rows: Rows, sq_norms: Tensor, k: int) -> Tensor:
             break
         some, f = rows[top], factor[top, :done]
         small = some.gram(some) - f @ f.T
-        kept = _independent_places(small)
+        kept = _independent_places(small, 0.05)
         picks = top[kept]
-        lower = torch.linalg.cholesky(small[kept][:, kept])
+        lower, failed = torch.linalg.cholesky_ex(small[kept][:, kept])
+        if not len(kept) or int(failed):  # independent by rounding alone
+            left[top] = 0
+            continue
         residual = rows.gram(rows[picks]) - factor[:, :done] @ factor[picks, :done].T
         new = torch.linalg.solve_triangular(lower, residual.T, upper=False).T
         factor[:, done : done + len(picks)] = new
@@ -194,13 +246,13 @@ def _pivoted_cholesky(rows: Rows, sq_norms: Tensor, k: int) -> Tensor:
     return torch.tensor(found, dtype=torch.int64, device=left.device)
 
 
-def _independent_places(gram: Tensor) -> Tensor:
-    """Places of a small Gram matrix, in order, that keep a clear residual over those before them."""
+def _independent_places(gram: Tensor, share: float) -> Tensor:
+    """Places of a small Gram matrix, in order, that keep a clear residual, and `share` of theirs, over those before."""
     gram = gram.clone()
     start = gram.diagonal().clone()
     kept: list[int] = []
     for j in range(len(gram)):
-        if gram[j, j] > max(INDEPENDENT, 0.05 * float(start[j])) or not kept:
+        if gram[j, j] > max(INDEPENDENT, share * float(start[j])):
             kept.append(j)
             gram -= torch.outer(gram[:, j], gram[j]) / gram[j, j]
     return torch.tensor(kept, dtype=torch.int64, device=gram.device)
