@@ -241,7 +241,7 @@ def test_what_is_refused(tokenizer: Any) -> None:
         badge.predict(bert(), ragged)
     with pytest.raises(InputError, match="pass tokenizer="):
         badge.predict(bert(), TEXTS)
-    two = datasets.Dataset.from_dict({"premise": ["a"], "hypothesis": ["b"]})
+    two = datasets.Dataset.from_dict({"text": ["a"], "title": ["b"]})
     with pytest.raises(InputError, match="select_columns"):
         badge.predict(bert(), two, tokenizer=tokenizer)
     with pytest.raises(InputError, match="streaming"):

@@ -18,7 +18,8 @@ from badge.journal import Event, Journal
 from badge.learner.classes import Classes
 from badge.learner.ledger import Ledger, changes, check_header
 from badge.models import predict
-from badge.models.pools import fingerprint, length, take
+from badge.models.digest import fingerprint
+from badge.models.pools import length, take
 from badge.outputs import Outputs
 from badge.strategies.explain import Explanation, explain
 from badge.training.fit import Trains, align, fit_model, is_estimator

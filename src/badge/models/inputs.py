@@ -1,4 +1,4 @@
-"""From one batch to the arguments of a model's `forward`, with the labels left out."""
+"""From an item or a batch to the arguments of a model's `forward`: what is an input, and what is a label."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from badge.errors import InputError
 
-__all__ = ["LABEL_KEYS", "bind", "place", "positional", "without_label"]
+__all__ = ["LABEL_KEYS", "Forward", "bind", "forward_names", "is_pair", "place", "positional", "without_label"]
 
 #: Keys of a dict item that hold its label: they are dropped, unread.
 LABEL_KEYS = frozenset({"label", "label_ids", "labels", "target", "targets", "y"})
@@ -33,11 +34,14 @@ MODEL_KEYS = frozenset(
     }
 )
 
+#: How many positional inputs a model's `forward` needs, and how many it takes.
+Forward = tuple[int, int]
+
 
 def _parameters(model: nn.Module) -> list[inspect.Parameter]:
     try:
         own = list(inspect.signature(model.forward).parameters.values())
-    except (TypeError, ValueError):  # a scripted or native forward
+    except (TypeError, ValueError):  # a native forward
         return []
     base = getattr(model, "get_base_model", None)  # peft: the wrapper passes **kwargs on to the model inside
     if callable(base) and isinstance(inner := base(), nn.Module) and inner is not model:
@@ -45,7 +49,7 @@ def _parameters(model: nn.Module) -> list[inspect.Parameter]:
     return own
 
 
-def positional(model: nn.Module) -> tuple[int, int]:
+def positional(model: nn.Module) -> Forward:
     """How many positional inputs `forward` needs (at least 1), and how many it takes."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     takes = [p for p in _parameters(model) if p.kind in kinds]
@@ -53,39 +57,94 @@ def positional(model: nn.Module) -> tuple[int, int]:
     return max(1, len(needs)), max(1, len(takes))
 
 
-def without_label(item: Any, needs: int, takes: int) -> Any:
-    """The inputs of one item or batch: the first of a tuple, a dict without its label; the label is not touched.
+def forward_names(model: nn.Module) -> set[str]:
+    """The names of forward's parameters."""
+    return {p.name for p in _parameters(model) if p.kind != inspect.Parameter.VAR_KEYWORD}
 
-    >>> without_label(("x", "label"), needs=1, takes=1)
-    'x'
-    >>> without_label({"image": 1, "label": 2}, needs=1, takes=1)
-    {'image': 1}
+
+def is_pair(item: Any) -> bool:
+    """Whether an item is two texts, for a tokenizer to put together."""
+    return isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(part, str) for part in item)
+
+
+def without_label(item: Any, forward: Forward | None = None, *, batch: bool = False) -> Any:
+    """The inputs of one item (`batch`: of a collated batch): a dict or a tuple without its label, which is not read.
+
+    A label is known by its key, or by being a single number (or a name, or nothing that a model could read) behind an
+    input. Two texts are a pair. Where the model is known, `forward` says how many inputs there are. A tuple of nothing but
+    numbers is a row of features.
+
+    >>> without_label(("a text", 1)), without_label(("a text", "another")), without_label({"image": 1, "label": 2})
+    ('a text', ('a text', 'another'), {'image': 1})
     """
     if isinstance(item, Mapping):
         return {key: item[key] for key in item if key not in LABEL_KEYS}
-    if not isinstance(item, tuple) and not (isinstance(item, list) and item and isinstance(item[0], Tensor)):
+    if not _has_parts(item, batch):
         return item
-    unclear = len(item) > needs + 1 and takes > needs
-    if len(item) == needs + 1 and takes > needs and isinstance(item[0], Tensor) and isinstance(item[-1], Tensor):
-        # (input_ids, attention_mask) cannot be told from (x, y) by position alone, but labels do not have x's shape
-        unclear = item[0].ndim > 0 and item[0].shape == item[-1].shape and item[0].numel() > len(item[0])
-    if unclear:
-        raise InputError(
-            f"items of {len(item)} parts for a model whose forward takes {needs} to {takes} inputs: it is unclear "
-            "which are inputs. Use dict items with the names of forward's parameters"
-        )
-    return item[0] if needs == 1 else tuple(item[:needs])
+    parts, needs = tuple(item), 1 if forward is None else forward[0]
+    texts = sum(_is_text(part, batch) for part in parts)
+    if texts > 2:
+        raise InputError(f"items of {texts} texts: a text, or a pair of texts, is needed")
+    if texts == 2 and _is_text(parts[0], batch) and _is_text(parts[1], batch):
+        return parts[:2]
+    if needs == 1 and all(_is_number(part) for part in parts):
+        return item
+    if forward is None or forward[1] > needs:
+        while len(parts) > needs and (not _is_input(parts[-1], batch) or (texts == 1 and _is_text(parts[-1], batch))):
+            parts = parts[:-1]
+        if len(parts) > needs and (forward is not None or not all(_is_input(part, batch) for part in parts)):
+            whose = "" if forward is None else f" for a model whose forward takes {needs} to {forward[1]} inputs"
+            raise InputError(
+                f"items of {len(item)} parts{whose}: it is unclear which are inputs. Use dict items with the names of "
+                "forward's parameters"
+            )
+    else:
+        parts = parts[:needs]
+    if forward is not None and len(parts) < needs:
+        raise InputError(f"items of {len(parts)} parts for a model whose forward needs {needs} inputs")
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _has_parts(item: Any, batch: bool) -> bool:
+    """Tuples, lists that begin with a tensor, and lists of two texts (`batch`: lists that begin with a list of texts)."""
+    if isinstance(item, tuple):
+        return not (batch and item and isinstance(item[0], str))
+    if not isinstance(item, list) or not item:
+        return False
+    return isinstance(item[0], Tensor) or (_is_text(item[0], True) if batch else is_pair(item))
+
+
+# The types are asked of the class: to ask the object itself might be to read a label.
+
+
+def _is_text(part: Any, batch: bool) -> bool:
+    if batch:
+        return issubclass(type(part), list | tuple) and bool(part) and issubclass(type(part[0]), str)
+    return issubclass(type(part), str)
+
+
+def _is_number(part: Any) -> bool:
+    return issubclass(type(part), bool | int | float | np.number)
+
+
+def _is_input(part: Any, batch: bool) -> bool:
+    kind = type(part)
+    if issubclass(kind, Tensor | np.ndarray):
+        return bool(part.ndim > int(batch))
+    if batch and issubclass(kind, list | tuple):
+        return bool(part) and _is_input(part[0], False)
+    return issubclass(kind, str | bytes | Mapping | list | tuple) or (
+        not issubclass(kind, np.generic) and (hasattr(kind, "__array_interface__") or hasattr(kind, "__array__"))
+    )
 
 
 def bind(model: nn.Module, batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and named arguments for `forward`; labels and columns that it does not take are left out."""
-    needs, takes = positional(model)
-    batch = without_label(batch, needs, takes)
+    batch = without_label(batch, positional(model), batch=True)
     if not isinstance(batch, Mapping):
         return (batch if isinstance(batch, tuple) else (batch,)), {}
-    parameters = _parameters(model)
-    names = {p.name for p in parameters if p.kind != inspect.Parameter.VAR_KEYWORD}
-    open_ended = any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters)
+    names = forward_names(model)
+    open_ended = any(p.kind == inspect.Parameter.VAR_KEYWORD for p in _parameters(model))
     chosen = {k: v for k, v in batch.items() if k in names or (open_ended and k in MODEL_KEYS)}
     if not chosen and open_ended:
         chosen = {k: v for k, v in batch.items() if isinstance(v, Tensor)}

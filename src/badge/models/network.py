@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from badge.errors import InputError, ModelError
 from badge.models import heads, inputs
 
-__all__ = ["Run", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
+__all__ = ["Run", "check_config", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
 
 #: (rows, batch) -> probabilities [n, C] and embeddings [n, D]
 Run = Callable[[int, Any], tuple[Tensor, Tensor]]
@@ -32,6 +32,13 @@ def unwrap(model: nn.Module) -> nn.Module:
         if not isinstance(inner, nn.Module):
             return model
         model = inner
+
+
+def check_config(model: nn.Module) -> None:
+    """Refuse what is not a single-label classifier by its own configuration."""
+    kind = getattr(getattr(model, "config", None), "problem_type", None)
+    if kind in ("regression", "multi_label_classification"):
+        raise ModelError(f"the model's config says problem_type={kind!r}: a single-label classifier is needed")
 
 
 def model_dtype(model: nn.Module) -> torch.dtype | None:

@@ -1,102 +1,309 @@
-"""Pools of examples: how many there are, some of them by position, and a digest that tells one pool from another."""
+"""Every kind of pool in one form: how many examples, some of them by position, in the pool's own kind, without labels.
+
+`predict`, `select` and the learner all open a pool here, so that what one takes the others take too. What a network or
+an estimator is then given is the business of `batches`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
 from badge.errors import InputError
+from badge.models.inputs import LABEL_KEYS, Forward, without_label
 
-__all__ = ["SAMPLE", "fingerprint", "length", "take", "value_digest"]
+__all__ = ["Ids", "Pool", "is_frame", "is_hf_dataset", "length", "open_pool", "take"]
 
-#: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
-SAMPLE = 64
+Ids = np.ndarray[Any, np.dtype[np.int64]]
+#: Which examples: a range, or positions.
+Which = slice | Ids
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The examples `which`, one example, and (for trainers) examples in a form of their own; labels are left out."""
+
+    rows: int
+    part: Callable[[Which], Any]
+    item: Callable[[int], Any]
+    take: Callable[[Ids], Any]
+    loader: DataLoader[Any] | None = None  # makes its own batches
+    ends: tuple[int, ...] = ()  # where a range has to end: batches that were padded each to a length of its own
 
 
 def length(pool: Any) -> int:
-    """Number of examples of a tensor, an array, a table, a list or a map-style Dataset.
+    """Number of examples of a pool of any kind.
 
-    >>> length(["a", "b"]), length(np.zeros((3, 2)))
+    >>> length(["a", "b"]), length({"x": np.zeros((3, 2)), "label": [0, 1, 0]})
     (2, 3)
     """
-    shape = getattr(pool, "shape", None)
-    n = int(shape[0]) if shape is not None and len(shape) else len(pool) if hasattr(pool, "__len__") else -1
-    if n < 0 or not (hasattr(pool, "__getitem__") or hasattr(pool, "iloc")):
-        raise InputError(
-            f"a pool of type {type(pool).__name__} cannot be indexed: give a tensor, an array, a list or a map-style "
-            "Dataset, not a stream"
-        )
-    if n == 0:
-        raise InputError("the pool is empty")
-    return n
+    return open_pool(pool).rows
 
 
-def take(pool: Any, ids: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-    """The examples `ids`, in the pool's own kind; items of a Dataset come without the labels that it may carry.
+def take(pool: Any, ids: Ids) -> Any:
+    """The examples `ids` in the pool's own kind, without the labels that they may carry: what a trainer is given.
 
-    >>> take(["a", "b", "c"], np.array([2, 0]))
+    >>> take([("a", 0), ("b", 1), ("c", 0)], np.array([2, 0]))
     ['c', 'a']
     """
-    if isinstance(pool, torch.Tensor):
-        return pool[torch.from_numpy(ids).to(pool.device)]
+    return open_pool(pool).take(np.asarray(ids, dtype=np.int64))
+
+
+def open_pool(pool: Any, forward: Forward | None = None) -> Pool:
+    """A pool of any kind; `forward` is how many inputs the model needs and takes, where one is known."""
+    opened = _open(pool, forward)
+    if opened.rows == 0:
+        raise InputError("the pool is empty: it has 0 examples")
+    return opened
+
+
+def _open(pool: Any, forward: Forward | None) -> Pool:
+    if isinstance(pool, DataLoader):
+        check_loader(pool)
+        return replace(_open(pool.dataset, None), loader=pool)  # its own collate_fn may sort the parts out
+    if isinstance(pool, Tensor | np.ndarray):
+        return _array(pool, forward)
+    if isinstance(pool, TensorDataset):
+        return _tensors(pool.tensors, forward)
+    if is_hf_dataset(pool):
+        return _hf(pool)
+    if isinstance(pool, Mapping):
+        return _columns({key: pool[key] for key in pool if key not in LABEL_KEYS})
+    if is_frame(pool):
+        return _frame(pool)
+    if hasattr(pool, "tocsr"):
+        csr = pool.tocsr()
+        return _plain(csr.shape[0], lambda which: csr[which], lambda i: csr[[i]].toarray())
     if hasattr(pool, "iloc"):  # pandas
-        return pool.iloc[ids]
-    if isinstance(pool, np.ndarray) or hasattr(pool, "tocsr"):
-        return pool[ids]
-    if hasattr(pool, "select") and hasattr(pool, "column_names"):  # a Hugging Face dataset
-        return pool.select(ids)
-    items = [example(pool[int(id)]) for id in ids]
-    if items and all(isinstance(item, torch.Tensor) and item.shape == items[0].shape for item in items):
-        return torch.stack(items)
-    if items and all(isinstance(item, np.ndarray) and item.shape == items[0].shape for item in items):
-        return np.stack(items)
+        frame = pool.ndim > 1
+        return _plain(
+            len(pool), lambda which: pool.iloc[which], lambda i: _listed(pool.iloc[i]) if frame else pool.iloc[i]
+        )
+    return _sequence(pool, forward)
+
+
+def _plain(rows: int, part: Callable[[Which], Any], item: Callable[[int], Any]) -> Pool:
+    """A pool whose ranges and positions come alike."""
+    return Pool(rows, part, item, part)
+
+
+def _array(pool: Any, forward: Forward | None) -> Pool:
+    if pool.ndim == 0:
+        raise InputError("the pool is a single number: an array with one row per example is needed")
+    if isinstance(pool, Tensor):
+        return _plain(len(pool), lambda which: pool[_index(which, pool.device)], lambda i: pool[i])
+    if isinstance(pool, np.ma.MaskedArray):
+        raise InputError("the pool is a masked array: fill its gaps (pool.filled(...)), or drop these rows")
+    if pool.dtype.kind in "US":
+        return _sequence(pool.tolist(), forward)
+    if pool.dtype.kind == "O":
+        return _sequence(list(pool), forward)
+    if pool.dtype.kind not in "fiub":
+        raise InputError(f"the pool is an array of dtype {pool.dtype}: numbers, texts or objects are needed")
+    return _plain(len(pool), lambda which: pool[which], lambda i: pool[i])
+
+
+def _index(which: Which, device: torch.device) -> Any:
+    return which if isinstance(which, slice) else torch.from_numpy(which).to(device)
+
+
+def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> Pool:
+    """A TensorDataset: its tensors but for the labels; one tensor, or a tuple of them."""
+    kept = without_label(tuple(part[:1] for part in parts), forward, batch=True)
+    count = len(kept) if isinstance(kept, tuple) else 1
+
+    def part(which: Which) -> Any:
+        found = tuple(tensor[_index(which, tensor.device)] for tensor in parts[:count])
+        return found if count > 1 else found[0]
+
+    def item(i: int) -> Any:
+        found = tuple(tensor[i] for tensor in parts[:count])
+        return found if count > 1 else found[0]
+
+    return _plain(len(parts[0]), part, item)
+
+
+def is_hf_dataset(pool: Any) -> bool:
+    """Whether `pool` is a `datasets.Dataset`; a stream or a dict of splits is an error that says what to do."""
+    library = sys.modules.get("datasets")
+    if library is None:
+        return False
+    if isinstance(pool, library.IterableDataset | library.IterableDatasetDict):
+        raise InputError("a streamed datasets.IterableDataset has no positions: load it with streaming=False")
+    if isinstance(pool, library.DatasetDict):
+        raise InputError(f"a DatasetDict with the splits {list(pool)}: pass one of them")
+    return isinstance(pool, library.Dataset)
+
+
+def _hf(pool: Any) -> Pool:
+    """Rows with the dataset's own format and transform; a trainer is given a dataset."""
+
+    def chosen(ids: Ids) -> Any:
+        rows = pool.select(ids)
+        return rows.remove_columns([name for name in rows.column_names if name in LABEL_KEYS])
+
+    def part(which: Which) -> Any:
+        return without_label(pool[which if isinstance(which, slice) else which.tolist()])
+
+    return Pool(len(pool), part, lambda i: without_label(pool[i]), chosen)
+
+
+def _columns(columns: dict[str, Any]) -> Pool:
+    """A dict of columns: tensors, arrays, lists, and columns of tables."""
+    columns = {name: _column(values, name) for name, values in columns.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"columns of different lengths: {lengths}")
+    if not columns:
+        raise InputError("a dict without a column of inputs: nothing to give to a model")
+
+    def part(which: Which) -> Any:
+        return {name: _rows(values, which) for name, values in columns.items()}
+
+    return _plain(next(iter(lengths.values())), part, lambda i: {name: values[i] for name, values in columns.items()})
+
+
+def _column(values: Any, name: str) -> Any:
+    if isinstance(values, Tensor | np.ndarray) and values.ndim == 0:
+        raise InputError(f"the column {name!r} is a single number: one entry per example is needed")
+    if isinstance(values, Tensor | np.ndarray | list | tuple):
+        return values
+    if hasattr(values, "iloc") or (is_frame(values) and hasattr(values, "dtype")):  # a pandas or polars Series
+        return series(values)
+    raise InputError(f"the column {name!r} is a {type(values).__name__}: a tensor, an array or a list is needed")
+
+
+def _rows(values: Any, which: Which) -> Any:
+    if isinstance(values, Tensor):
+        return values[_index(which, values.device)]
+    if isinstance(which, slice) or isinstance(values, np.ndarray):
+        return values[which]
+    return [values[i] for i in which]
+
+
+def series(values: Any) -> Any:
+    """A column of a table: an array where it holds numbers, else a list."""
+    array = values.to_numpy()
+    return array if array.dtype.kind in "fiub" else _listed(values)
+
+
+def _listed(values: Any) -> list[Any]:
+    found: list[Any] = values.to_list() if hasattr(values, "to_list") else values.tolist()
+    return found
+
+
+def is_frame(pool: Any) -> bool:
+    """Whether `pool` is a table or column of polars; a lazy one, or one of pyarrow, is an error that says what to do."""
+    kind, library = type(pool).__name__, type(pool).__module__.split(".")[0]
+    if library == "polars" and kind == "LazyFrame":
+        raise InputError("a polars LazyFrame has no positions: pass pool.collect()")
+    if library == "pyarrow":
+        raise InputError(f"a pyarrow {kind}: pass pool.to_pandas()")
+    return library == "polars" and kind in ("DataFrame", "Series")
+
+
+def _frame(pool: Any) -> Pool:
+    def part(which: Which) -> Any:
+        return pool[which]
+
+    return _plain(len(pool), part, lambda i: list(pool.row(i)) if hasattr(pool, "row") else pool[i])
+
+
+def _sequence(pool: Any, forward: Forward | None) -> Pool:
+    """A map-style dataset or a list: of texts, of images, of dict batches, or of items."""
+    if isinstance(pool, str | bytes):
+        raise InputError("the pool is one text: a list of texts is needed")
+    if isinstance(pool, IterableDataset) or not (hasattr(pool, "__len__") and hasattr(pool, "__getitem__")):
+        raise InputError(
+            f"a pool of type {type(pool).__name__} has no length or no positions: use a tensor, an array, a map-style "
+            "Dataset, a DataLoader over one, a datasets.Dataset, or a list"
+        )
+    if isinstance(pool, list | tuple) and pool and is_dict_batch(pool[0]):
+        return _dict_batches(pool)
+
+    def item(i: int) -> Any:
+        return without_label(pool[i], forward)
+
+    def part(which: Which) -> list[Any]:
+        return [item(i) for i in (range(which.start, which.stop) if isinstance(which, slice) else which.tolist())]
+
+    return Pool(len(pool), part, item, lambda ids: stacked(part(ids)))
+
+
+def stacked(items: list[Any]) -> Any:
+    """Tensors of one shape as one tensor, arrays as one array, tuples of such as a tuple; else the items as they are."""
+    first = items[0] if items else None
+    if isinstance(first, tuple) and all(isinstance(item, tuple) and len(item) == len(first) for item in items):
+        parts = tuple(stacked(list(part)) for part in zip(*items, strict=True))
+        return parts if all(isinstance(part, Tensor | np.ndarray) for part in parts) else items
+    for kind, stack in ((Tensor, torch.stack), (np.ndarray, np.stack)):
+        if isinstance(first, kind) and all(isinstance(item, kind) and item.shape == first.shape for item in items):
+            return stack(items)
     return items
 
 
-def example(item: Any) -> Any:
-    """The input of a Dataset's item: `(input, label)` loses its label."""
-    return item[0] if isinstance(item, tuple) and len(item) == 2 else item
+def is_dict_batch(value: Any) -> bool:
+    """Whether a dict holds a whole tokenized batch rather than one example."""
+    if not isinstance(value, Mapping):
+        return False
+    ids = value.get("input_ids")
+    if ids is None:
+        pixels = value.get("pixel_values")
+        return isinstance(pixels, Tensor | np.ndarray) and pixels.ndim == 4
+    if isinstance(ids, Tensor | np.ndarray):
+        return ids.ndim == 2
+    return isinstance(ids, list) and bool(ids) and isinstance(ids[0], list)
 
 
-def fingerprint(pool: Any) -> dict[str, Any]:
-    """Length and a digest of a fixed sample of items: the same for the same data as tensor, array or list of arrays.
+def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> Pool:
+    """Tokenized dict batches, one after another: position p is row p of their concatenation.
 
-    >>> fingerprint(np.arange(6.0)) == fingerprint(torch.arange(6.0, dtype=torch.float64))
-    True
+    A range may not reach over the end of a batch, since each is padded to a length of its own.
     """
-    n = length(pool)
-    digest = hashlib.sha256()
-    for position in np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64)):
-        digest.update(_item_digest(pool, int(position)))
-    return {"length": n, "digest": digest.hexdigest()[:16]}
+    batches = [_columns(without_label(batch)) for batch in pool]
+    ends = np.cumsum([batch.rows for batch in batches])
+
+    def at(position: int) -> tuple[Pool, int]:
+        number = int(np.searchsorted(ends, position, side="right"))
+        return batches[number], position - int(ends[number]) + batches[number].rows
+
+    def item(i: int) -> Any:
+        batch, row = at(i)
+        return batch.item(row)
+
+    def part(which: Which) -> Any:
+        if not isinstance(which, slice):
+            return [item(i) for i in which.tolist()]
+        batch, row = at(which.start)
+        return batch.part(slice(row, row + which.stop - which.start))
+
+    return Pool(int(ends[-1]), part, item, part, ends=tuple(int(end) for end in ends))
 
 
-def _item_digest(pool: Any, position: int) -> bytes:
-    """Digest of one item, read twice: one that comes out different (random transforms) counts by its type alone."""
-    first, second = (value_digest(_item(pool, position)) for _ in range(2))
-    return first if first == second else type(_item(pool, position)).__qualname__.encode()
-
-
-def _item(pool: Any, position: int) -> Any:
-    return pool.iloc[position].tolist() if hasattr(pool, "iloc") else example(pool[position])
-
-
-def value_digest(value: Any) -> bytes:
-    """A digest of plain data that does not depend on the process or the kind of array."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
-    if hasattr(value, "toarray"):
-        value = value.toarray()
-    if isinstance(value, Mapping):
-        value = sorted((str(key), value_digest(entry)) for key, entry in value.items())
-    elif isinstance(value, list | tuple):
-        value = [value_digest(entry) for entry in value]
-    elif not isinstance(value, str | bytes | None):
-        array = np.asarray(value)
-        value = type(value).__qualname__ if array.dtype == object else (array.shape, str(array.dtype), array.tobytes())
-    return hashlib.sha256(repr(value).encode()).digest()
+def check_loader(loader: DataLoader[Any]) -> None:
+    """Refuse a loader that does not go through its dataset once and in order."""
+    if isinstance(loader.dataset, IterableDataset):
+        raise InputError(
+            "the DataLoader reads an IterableDataset: positions would mean nothing. Use a map-style Dataset"
+        )
+    plain = type(loader.batch_sampler) is BatchSampler
+    sampler = loader.batch_sampler.sampler if isinstance(loader.batch_sampler, BatchSampler) else loader.sampler
+    if not plain or type(sampler) is not SequentialSampler:
+        name = type(sampler if plain else loader.batch_sampler or sampler).__name__
+        raise InputError(
+            f"the DataLoader draws by {name}: positions would mean nothing. Use DataLoader(..., shuffle=False) with a "
+            "batch_size and no sampler"
+        )
+    assert isinstance(loader.batch_sampler, BatchSampler)
+    if loader.batch_sampler.drop_last:
+        raise InputError(
+            "the DataLoader drops its last batch: those examples could never be picked. Use drop_last=False"
+        )

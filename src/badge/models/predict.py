@@ -15,9 +15,11 @@ from badge.core.arrays import as_index
 from badge.core.progress import bar
 from badge.core.rng import generator
 from badge.errors import InputError, ModelError
-from badge.models import digest, estimator, text
+from badge.models import batches, digest, estimator
 from badge.models import network as torch_models
-from badge.models import opening as pools
+from badge.models.encoding import Encoder
+from badge.models.inputs import positional
+from badge.models.pools import length, open_pool
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 from badge.strategies.select import select_from
@@ -36,6 +38,8 @@ def predict(
     device: str | torch.device | None = None,
     head: str | nn.Module | None = None,
     tokenizer: Any = None,
+    processor: Any = None,
+    max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -44,12 +48,15 @@ def predict(
 
     model:      a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net.
                 It is afterwards exactly as it was before.
-    pool:       a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts; a dict of
-                columns. Labels in its items are ignored.
+    pool:       a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of
+                texts or of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what
+                is named so, and a number behind an input.
     batch_size: examples per forward pass (a DataLoader keeps its own).
     device:     where to run; the model's own by default. The outputs are gathered on the host.
     head:       the output layer, a module or its dotted name, where it cannot be found by itself.
     tokenizer:  for texts; pads batches that were tokenized without padding.
+    processor:  the same for images: a transformers image processor, or any function of a list of examples.
+    max_length: tokens of a text at most; without it the tokenizer's limit, or the model's positions.
     autocast:   True or a torch dtype: run in mixed precision. Outputs are float32 all the same.
     progress:   draw a progress bar on standard error.
     out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
@@ -68,31 +75,38 @@ def predict(
         before, final = estimator.final_step(model)
         if before is None and estimator.is_skorch(final):
             network = estimator.skorch_module(final)
+    if tokenizer is not None and processor is not None:
+        raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
+    call = processor if tokenizer is None else tokenizer
     if isinstance(network, nn.Module):
         plain = torch_models.unwrap(network)
-        text.check_config(plain)
-        opened = pools.open_pool(pool, plain, int(batch_size), tokenizer)
+        torch_models.check_config(plain)
+        opened = open_pool(pool, positional(plain))
+        encoder = Encoder.of(call, plain, max_length)
+        parts = batches.for_network(opened, plain, int(batch_size), encoder)
         running = torch_models.running(network, device=device, head=head, autocast=autocast)
     elif callable(getattr(model, "fit", None)):
-        opened = pools.open_table(pool, max(int(batch_size), ESTIMATOR_ROWS))
+        if call is not None or max_length is not None:
+            raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
+        opened = open_pool(pool, (1, 1))
+        parts = batches.for_estimator(opened, max(int(batch_size), ESTIMATOR_ROWS))
         running = estimator.running_estimator(model, device=device, head=head, autocast=autocast)
     else:
         raise ModelError(
             f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
             "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
         )
-    if opened.rows == 0:
-        raise InputError("the pool is empty: it has 0 examples")
     sink: _Arrays | _Store
     if out is None:
         sink = _Arrays(opened.rows)
     else:
         settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
-        if tokenizer is not None:
-            settings += f" tokenizer={type(tokenizer).__name__}:{pools.pool_size(tokenizer)}"
+        if call is not None:
+            size = len(call) if hasattr(call, "__len__") else ""
+            settings += f" tokenizer={type(call).__name__}:{size} longest={encoder.longest}"
         identity = {
             "model": digest.model_digest(network),
-            "pool": digest.pool_digest(opened),
+            "pool": f"{opened.rows}:{digest.pool_digest(opened)}",
             "set of options": settings.strip(),
         }
         half = isinstance(network, nn.Module) and torch_models.model_dtype(network) == torch.float16
@@ -100,7 +114,7 @@ def predict(
     if sink.done < opened.rows:
         with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
             advance(sink.done)
-            for rows, batch in opened.batches(sink.done):
+            for rows, batch in parts(sink.done):
                 p, h = run(rows, batch)
                 sink.write(*_checked(p, h, sink.done))
                 advance(rows)
@@ -189,6 +203,8 @@ def select(
     device: str | torch.device | None = None,
     head: str | nn.Module | None = None,
     tokenizer: Any = None,
+    processor: Any = None,
+    max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -213,17 +229,18 @@ def select(
         )
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
-    size = pools.pool_size(pool)
-    if size is not None:
-        left = size if exclude is None else size - len(torch.unique(as_index(exclude, size)))
-        if k > left:
-            excluded = "" if exclude is None else f": {size} in the pool, {size - left} excluded"
-            raise InputError(f"asked for {k} of {left} candidates{excluded}")
+    size = length(pool)
+    left = size if exclude is None else size - len(torch.unique(as_index(exclude, size)))
+    if k > left:
+        excluded = "" if exclude is None else f": {size} in the pool, {size - left} excluded"
+        raise InputError(f"asked for {k} of {left} candidates{excluded}")
     options: dict[str, Any] = {
         "batch_size": batch_size,
         "device": device,
         "head": head,
         "tokenizer": tokenizer,
+        "processor": processor,
+        "max_length": max_length,
         "autocast": autocast,
         "progress": progress,
     }

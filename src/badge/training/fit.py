@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from badge.errors import InputError
+from badge.models.batches import as_table
 from badge.outputs import Outputs
 
 __all__ = ["Trains", "align", "fit_model"]
@@ -36,7 +37,7 @@ def fit_model(
     estimator = clone(trainer)
     names = sorted(name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
     estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
-    examples = examples.numpy(force=True) if isinstance(examples, torch.Tensor) else examples
+    examples = as_table(examples)
     with torch.random.fork_rng(devices=[]):  # skorch draws from torch's own state
         torch.default_generator.manual_seed(int(rng.integers(2**63)))
         estimator.fit(examples, labels)

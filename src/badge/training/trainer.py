@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +14,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from badge.errors import InputError, ModelError
+from badge.models.batches import network_inputs
+from badge.models.inputs import bind
+from badge.models.pools import open_pool
 
 __all__ = ["Fit", "Trainer"]
 
+
+#: What a network is given: one tensor, or several by position or by name.
+Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
 _USED = "_badge_trainer_has_this"
@@ -87,6 +94,8 @@ class Trainer:
     def fit(self, examples: Any, labels: Any, rng: np.random.Generator) -> nn.Module:
         """A network trained on `examples` [n, ...] and `labels` [n], in eval mode.
 
+        A tuple or dict of tensors is given to a network of several inputs, by position or by name.
+
         The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
         left as it was.
         """
@@ -102,7 +111,7 @@ class Trainer:
         self.last = Fit(epochs, restarts, accuracy, stopped, time.perf_counter() - start)
         return model.eval()
 
-    def _attempts(self, x: Tensor, y: Tensor) -> tuple[nn.Module, int, int, float]:
+    def _attempts(self, x: Inputs, y: Tensor) -> tuple[nn.Module, int, int, float]:
         """(model, epochs in all, restarts, its accuracy) of the first attempt above target, or of the best one."""
         kept: tuple[nn.Module | None, float] = None, -1.0
         epochs, restarts = 0, 0
@@ -145,19 +154,33 @@ def _seed(seed: int, device: torch.device) -> None:
             torch.cuda.manual_seed(seed)
 
 
-def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, batch_size: int) -> float:
+def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Tensor, batch_size: int) -> float:
     """One pass in a random order; the accuracy counted on the way, each minibatch before its own step."""
     correct = torch.zeros((), dtype=torch.int64, device=y.device)
     classes = int(y.max()) + 1
     for batch in _batches(len(y), batch_size, y.device):
         target = y.index_select(0, batch)
-        scores = model(x.index_select(0, batch))
+        scores = _scores(model, _each(x, partial(torch.index_select, dim=0, index=batch)))
         _check_scores(scores, classes)
         optimizer.zero_grad()
         cross_entropy(scores, target).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         correct += (scores.detach().argmax(1) == target).sum()  # a tensor: reading it here would wait for the device
     return int(correct) / len(y)
+
+
+def _scores(model: nn.Module, x: Inputs) -> Any:
+    if isinstance(x, Tensor):
+        return model(x)
+    args, named = bind(model, x)
+    return model(*args, **named)
+
+
+def _each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
+    """Every tensor of the inputs, changed."""
+    if isinstance(x, dict):
+        return {name: change(part) for name, part in x.items()}
+    return tuple(change(part) for part in x) if isinstance(x, tuple) else change(x)
 
 
 def _check_scores(scores: Any, classes: int) -> None:
@@ -179,35 +202,42 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
     return batches
 
 
-def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Tensor, Tensor]:
-    x, y = _stacked(examples), torch.as_tensor(np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels))
-    if y.ndim != 1 or len(x) != len(y):
-        raise InputError(f"{len(x)} examples with labels of shape {tuple(y.shape)}: one label per example is needed")
+def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
+    x = _stacked(examples)
+    parts = list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
+    y = torch.as_tensor(np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels))
+    n = len(parts[0])
+    if y.ndim != 1 or n != len(y):
+        raise InputError(f"{n} examples with labels of shape {tuple(y.shape)}: one label per example is needed")
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
         raise InputError(f"labels must be whole numbers from 0, not {y.dtype} from {y.min().item()}")
-    if not x.is_floating_point() and x.dtype not in (torch.int32, torch.int64):
-        raise InputError(f"examples of dtype {x.dtype}: float32 is needed (or int64, for token numbers)")
-    if x.is_floating_point() and not x.sum(dtype=torch.float64).isfinite():
-        raise InputError("the examples hold NaN or inf: drop or repair these rows")
+    for part in parts:
+        if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64):
+            raise InputError(f"examples of dtype {part.dtype}: float32 is needed (or int64, for token numbers)")
+        if part.is_floating_point() and not part.sum(dtype=torch.float64).isfinite():
+            raise InputError("the examples hold NaN or inf: drop or repair these rows")
     if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
-        x, y = x.repeat(2, *[1] * (x.ndim - 1)), y.repeat(2)
-    return x.to(device), y.to(device, torch.int64)
+        x, y = _each(x, lambda part: part.repeat(2, *[1] * (part.ndim - 1))), y.repeat(2)
+    return _each(x, lambda part: part.to(device)), y.to(device, torch.int64)
 
 
-def _stacked(examples: Any) -> Tensor:
-    """One tensor of all examples: of a tensor or array without a copy, of a map-style data set item by item, once."""
+def _stacked(examples: Any) -> Inputs:
+    """All examples as tensors: a tensor or array without a copy, a map-style data set item by item, once."""
     if isinstance(examples, Tensor):
         return examples.detach()
-    if isinstance(examples, np.ndarray):
+    if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
         return torch.from_numpy(np.require(examples, requirements=["C", "W"]))
-    items = (examples[i] for i in range(len(examples)))
-    return torch.stack([torch.as_tensor(item[0] if isinstance(item, tuple | list) else item) for item in items])
+    if isinstance(examples, tuple):
+        return tuple(torch.as_tensor(part) for part in examples)
+    pool = open_pool(examples)
+    inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
+    return inputs
 
 
-def _in_dtype_of(model: nn.Module, x: Tensor) -> Tensor:
+def _in_dtype_of(model: nn.Module, x: Inputs) -> Inputs:
     """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
-    if not x.is_floating_point():
-        return x
-    return x.to(next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32))
+    kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    inputs: Inputs = _each(x, lambda part: part.to(kind) if part.is_floating_point() else part)
+    return inputs

@@ -1,0 +1,196 @@
+"""Batches of a pool in order of position, as a network or a scikit-learn estimator takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, default_collate
+
+from badge.errors import InputError
+from badge.models.encoding import Encoder, one_text_column
+from badge.models.inputs import LABEL_KEYS, forward_names, is_pair, positional, without_label
+from badge.models.pools import Pool, is_frame, is_hf_dataset, series, stacked
+
+__all__ = ["Batches", "as_table", "for_estimator", "for_network", "network_inputs"]
+
+#: The encoder of examples that are numbers already.
+NUMBERS = Encoder()
+
+#: `batches(start)` yields (rows, inputs) in order from row `start`.
+Batches = Callable[[int], Iterator[tuple[int, Any]]]
+
+
+def for_network(pool: Pool, model: nn.Module, batch_size: int, encoder: Encoder) -> Batches:
+    """Batches as the arguments of a network's `forward`."""
+    names, (needs, _) = forward_names(model), positional(model)
+    if pool.loader is not None:
+        return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder))
+    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, needs, names))
+
+
+def for_estimator(pool: Pool, batch_size: int) -> Batches:
+    """Batches as rows of an array, table, sparse matrix or list."""
+    if pool.loader is not None:
+        return _of_loader(
+            pool.loader, pool.rows, lambda batch, start: as_table(without_label(batch, (1, 1), batch=True))
+        )
+    return _of_parts(pool, batch_size, lambda part, start: as_table(part, start))
+
+
+def _of_parts(pool: Pool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
+    def batches(start: int) -> Iterator[tuple[int, Any]]:
+        while start < pool.rows:
+            stop = min(start + batch_size, next((end for end in pool.ends if end > start), pool.rows), pool.rows)
+            yield stop - start, encode(pool.part(slice(start, stop)), start)
+            start = stop
+
+    return batches
+
+
+def _of_loader(loader: DataLoader[Any], rows: int, encode: Callable[[Any, int], Any]) -> Batches:
+    """The batches of a loader as it collates them; it was checked to go through its dataset once and in order."""
+    size: int = loader.batch_sampler.batch_size  # type: ignore[union-attr]
+
+    def batches(start: int) -> Iterator[tuple[int, Any]]:
+        with _generator_kept(loader):
+            for number, batch in enumerate(loader):
+                a, b = number * size, min((number + 1) * size, rows)
+                if b > start:  # a < start: an interrupted pass with batches of another size
+                    first = max(a, start)
+                    yield b - first, encode(batch if a == first else _rows_from(batch, first - a), first)
+
+    return batches
+
+
+@contextmanager
+def _generator_kept(loader: DataLoader[Any]) -> Iterator[None]:
+    """Each pass over a loader draws a seed for its workers from the loader's generator, if it has its own."""
+    state = None if loader.generator is None else loader.generator.get_state()
+    try:
+        yield
+    finally:
+        if loader.generator is not None and state is not None:
+            loader.generator.set_state(state)
+
+
+def _rows_from(batch: Any, skip: int) -> Any:
+    if isinstance(batch, Mapping):
+        return {k: _rows_from(v, skip) for k, v in batch.items()}
+    if isinstance(batch, tuple | list) and batch and isinstance(batch[0], Tensor | Mapping | tuple | list):
+        return tuple(_rows_from(v, skip) for v in batch)
+    return batch[skip:]
+
+
+def _collated(batch: Any, start: int, encoder: Encoder) -> Any:
+    """A loader's batch: texts, which no collate_fn has tokenized, go through the encoder; the rest is as it is."""
+    if isinstance(batch, Mapping | Tensor):
+        return batch
+    inputs = without_label(batch, (1, 1), batch=True)
+    if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
+        return encoder.examples(list(inputs), start)
+    if isinstance(inputs, tuple) and all(isinstance(part, list | tuple) for part in inputs):  # pairs of texts
+        return encoder.examples(list(zip(*inputs, strict=True)), start)
+    return batch
+
+
+def network_inputs(
+    part: Any, encoder: Encoder = NUMBERS, start: int = 0, needs: int = 1, names: Set[str] = frozenset()
+) -> Any:
+    """Some examples as a tensor, or a tuple or dict of tensors; `names` are those of forward's parameters.
+
+    >>> network_inputs([(1.0, 2.0), (3.0, 4.0)]).shape, len(network_inputs([(1.0, 2.0), (3.0, 4.0)], needs=2))
+    (torch.Size([2, 2]), 2)
+    """
+    part = _unwrapped(part, names)
+    if isinstance(part, Mapping):
+        return encoder.columns(part, start)
+    if isinstance(part, Tensor | np.ndarray):
+        if encoder.reads_arrays:
+            return encoder.examples(list(part), start)
+        return part if isinstance(part, Tensor) else torch.from_numpy(np.array(part))
+    if isinstance(part, tuple):  # the tensors of a TensorDataset
+        return part
+    first = next((item for item in part if item is not None), None)
+    if isinstance(first, Mapping):
+        return encoder.columns(_as_columns(part, start), start)
+    numbers = isinstance(first, Tensor | np.ndarray | tuple | int | float | np.number) and not is_pair(first)
+    if isinstance(first, str) or is_pair(first) or encoder.reads_arrays or (encoder.call is not None and not numbers):
+        return encoder.examples(part, start)
+    return _collate(part, start, needs)
+
+
+def _unwrapped(part: Any, names: Set[str]) -> Any:
+    """Rows of a table, a dataset or a sparse matrix as an array, a list or a dict of columns."""
+    if is_hf_dataset(part):
+        return part[:]
+    if hasattr(part, "toarray"):
+        return part.toarray()
+    if not hasattr(part, "iloc") and not is_frame(part):
+        return part
+    if not hasattr(part, "columns"):
+        return series(part)
+    columns = {str(name): series(part[name]) for name in part.columns if name not in LABEL_KEYS}
+    if not columns:
+        raise InputError(f"the table has the columns {list(part.columns)}: none of them is an input")
+    if set(columns) <= names or not all(isinstance(values, np.ndarray) for values in columns.values()):
+        return columns
+    return np.stack(list(columns.values()), axis=1)
+
+
+def _as_columns(items: list[Any], start: int) -> dict[str, list[Any]]:
+    keys = list(items[0]) if isinstance(items[0], Mapping) else None
+    for i, item in enumerate(items):
+        if keys is None or not isinstance(item, Mapping) or set(item) != set(keys):
+            found = list(item) if isinstance(item, Mapping) else repr(item)
+            raise InputError(f"row {start + i} of the pool is {found} where a dict with the keys {keys} is needed")
+    return {key: [item[key] for item in items] for key in items[0]}
+
+
+def _collate(items: list[Any], start: int, needs: int) -> Any:
+    for i, item in enumerate(items):
+        if item is None:
+            raise InputError(f"row {start + i} of the pool is None: drop it from the pool")
+    try:
+        if isinstance(items[0], list) or (needs == 1 and _is_row(items[0])):
+            return torch.as_tensor(np.asarray(items))
+        batch = default_collate(items)
+        return tuple(batch) if isinstance(items[0], tuple) else batch
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"items of type {type(items[0]).__name__} cannot be put in one batch ({' '.join(str(error).split())}). Let "
+            "the dataset return tensors of one shape, or pass a DataLoader with its own collate_fn"
+        ) from error
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, tuple) and all(isinstance(x, bool | int | float | np.number) for x in item)
+
+
+def as_table(part: Any, start: int = 0) -> Any:
+    """Examples as a scikit-learn estimator takes them: tables and sparse matrices as they are, tensors as arrays.
+
+    >>> as_table([torch.zeros(2), torch.ones(2)]).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    if is_hf_dataset(part):
+        part = part[:]
+    if isinstance(part, Mapping):
+        columns = {k: v for k, v in part.items() if k not in LABEL_KEYS}
+        texts = [k for k, v in columns.items() if isinstance(v, list) and isinstance(v[0], str)]
+        if len(columns) > 1 and not texts:
+            raise InputError(f"a dict of the columns {list(columns)} for an estimator: pass pandas.DataFrame(pool)")
+        part = columns[one_text_column(texts) if texts else next(iter(columns))]
+    column = series(part) if hasattr(part, "to_numpy") and not hasattr(part, "columns") else part
+    if isinstance(column, list) and any(isinstance(x, str) for x in column):
+        wrong = next((i for i, x in enumerate(column) if not isinstance(x, str)), None)
+        if wrong is not None:
+            raise InputError(f"row {start + wrong} of the pool is {column[wrong]!r:.60} where a text is needed")
+    part = stacked(part) if isinstance(part, list) else part
+    if isinstance(part, tuple) or (isinstance(part, list) and is_pair(part[0])):
+        raise InputError("the pool's items are pairs: a scikit-learn estimator takes one input per example")
+    return part.numpy(force=True) if isinstance(part, Tensor) else part
