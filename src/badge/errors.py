@@ -2,12 +2,14 @@
 
     BadgeError
     ├── InputError (also ValueError)      an argument that cannot mean anything: k < 1, NaN, rows that do not sum to 1
-    │   └── UnknownNameError              a strategy, data set or network that is not in its registry
+    │   ├── UnknownNameError              a strategy, data set or network that is not in its registry
+    │   └── NoCandidatesError             everything in the pool has a label: nothing is left to pick
     ├── RankError (also ValueError)       a k-DPP asked for more points than the kernel has rank
     ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
     ├── DataError                         a data set that is missing, damaged or cannot be downloaded
     ├── JournalError                      a journal that is locked, damaged or belongs to another run
     ├── ServerError                       a server that badge talks to is gone, or refuses what it is asked
+    ├── WriteError (also OSError)         a file, folder or standard output that cannot be written
     └── MissingExtraError (ImportError)   an optional dependency is absent; the message names the extra to install
 
 Messages state the condition, the values, and the way out.
@@ -22,9 +24,11 @@ __all__ = [
     "JournalError",
     "MissingExtraError",
     "ModelError",
+    "NoCandidatesError",
     "RankError",
     "ServerError",
     "UnknownNameError",
+    "WriteError",
 ]
 
 
@@ -41,6 +45,10 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: object, known: list[str]) -> None:
         super().__init__(f"unknown {kind} {name!r}; known: {', '.join(known)}")
+
+
+class NoCandidatesError(InputError):
+    """Everything in the pool has a label: nothing is left to pick."""
 
 
 class RankError(BadgeError, ValueError):
@@ -65,6 +73,10 @@ class ServerError(BadgeError):
     def __init__(self, message: str, passing: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
+
+
+class WriteError(BadgeError, OSError):
+    """A file, folder or standard output that cannot be written; nothing half-written stays under the final name."""
 
 
 class MissingExtraError(BadgeError, ImportError):

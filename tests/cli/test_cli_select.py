@@ -15,35 +15,7 @@ import pytest
 import torch
 
 import badge
-from badge.cli import main
-
-N = 60
-RNG = np.random.default_rng(0)
-P = torch.from_numpy(RNG.normal(size=(N, 4)) * 2).softmax(dim=1).numpy()
-Z = RNG.normal(size=(N, 5))
-OUT = badge.Outputs(P, Z)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Run `badge select` in a directory with p.npy and z.npy; returns exit code, standard output and error."""
-    monkeypatch.chdir(tmp_path)
-    np.save("p.npy", P)
-    np.save("z.npy", Z)
-
-    def command(*arguments: object, arrays: bool = True) -> tuple[int, str, str]:
-        given = ["--probabilities", "p.npy", "--embeddings", "z.npy"] if arrays else []
-        monkeypatch.setattr(sys, "argv", ["badge", "select", *given, *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        text = capsys.readouterr()
-        return int(end.value.code or 0), text.out, text.err
-
-    return command
-
-
-def lines(k: int, **options: Any) -> str:
-    return "".join(f"{i}\n" for i in badge.select_from(OUT, k, **options))
+from select_command import OUT, N, P, Z, lines
 
 
 def test_positions_one_a_line(run: Any) -> None:
@@ -70,9 +42,11 @@ def test_every_format_is_read(run: Any, tmp_path: Path) -> None:
 
 
 def test_npy_stays_on_disk(run: Any) -> None:
-    from badge.cli.select import read_array
+    from badge.cli.tables import Choice, read_numbers
 
-    assert isinstance(read_array(Path("z.npy"), "embeddings"), np.memmap)
+    for patterns in ((), ("*",)):
+        choice = Choice("embeddings", "--embedding-columns", patterns)
+        assert isinstance(read_numbers(Path("z.npy"), choice).values, np.memmap)
 
 
 def test_ids_and_exclude(run: Any) -> None:
@@ -123,16 +97,16 @@ BAD: list[tuple[list[object], str]] = [
     (["-k", 3, "--strategy", "coreset"], "labeled"),
     (["-k", 3, "--outputs", "."], "one or the other"),
     (["-k", 3, "--ids", "short.txt"], "has 2 lines; the pool has 60 rows"),
-    (["-k", 3, "--ids", "missing.txt"], "missing.txt cannot be read"),
+    (["-k", 3, "--ids", "missing.txt"], "there is no file missing.txt"),
     (["-k", 3, "--exclude", "short.txt"], "'a' is not a position from 0 to 59; for identifiers give --ids too"),
     (["-k", 3, "--exclude", "far.txt"], "'60' is not a position"),
     (["-k", 3, "--ids", "names.txt", "--exclude", "short.txt"], "2 of 2 are not in --ids (first: 'a')"),
     (["-k", 3, "--embeddings", "missing.npy"], "there is no file missing.npy"),
-    (["-k", 3, "--embeddings", "short.txt"], "none of .npy, .npz, .csv, .parquet"),
+    (["-k", 3, "--embeddings", "short.txt"], "none of .npy, .npz, .csv, .tsv (also with .gz) and .parquet"),
     (["-k", 3, "--embeddings", "torn.npy"], "torn.npy cannot be read"),
-    (["-k", 3, "--embeddings", "words.csv"], "words.csv cannot be read"),
+    (["-k", 3, "--embeddings", "words.csv"], "words.csv has no column of numbers"),
     (["-k", 3, "--embeddings", "empty.csv"], "empty.csv is empty"),
-    (["-k", 3, "--embeddings", "two.npz"], "holds ['a', 'b']"),
+    (["-k", 3, "--embeddings", "two.npz"], "two.npz holds 'a', 'b'"),
     (["-k", 3, "--embeddings", "few.npy"], "60 rows and embeddings 59"),
     (["-k", 3, "--embeddings", "nan.npy"], "embeddings hold NaN or inf in 1 row (first: 4)"),
     (["-k", 3, "--probabilities", "z.npy"], "these look like logits"),
@@ -198,3 +172,10 @@ def test_identifiers_must_be_distinct(run: Any) -> None:
     Path("names.txt").write_text("\n".join(["same", "same", *(f"n{i}" for i in range(2, N))]))
     code, out, err = run("-k", 3, "--ids", "names.txt")
     assert (code, out) == (2, "") and "names 'same' more than once" in err and err.count("\n") == 1
+
+
+def test_a_strategy_of_ones_own(run: Any) -> None:
+    assert run("-k", 3, "--strategy", "own_parts:lowest") == (0, "0\n1\n2\n", "")
+    assert run("-k", 3, "--strategy", "own_parts:Counting") == (0, "1\n2\n3\n", "")
+    code, _, err = run("-k", 3, "--strategy", "own_parts:lowst")
+    assert code == 2 and "module 'own_parts' has no 'lowst'" in err

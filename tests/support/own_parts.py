@@ -10,6 +10,7 @@ from torch import nn
 
 from badge.core.rng import derive
 from badge.data import Dataset
+from badge.outputs import Outputs
 
 CLASSES = 3
 
@@ -43,3 +44,31 @@ def slow(shape: tuple[int, ...], classes: int) -> nn.Module:
     """Slow enough to be caught at work."""
     time.sleep(0.02)
     return small(shape, classes)
+
+
+def lowest(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> np.ndarray:
+    """One's own strategy: the first k."""
+    return np.arange(k)
+
+
+class Counting:
+    """One with memory: how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(
+        self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
+    ) -> np.ndarray:
+        self.asked += 1
+        return np.arange(self.asked, self.asked + k)
+
+    def picked(self, ids: np.ndarray) -> None: ...
+
+    def observe(self, ids: np.ndarray, correct: np.ndarray) -> None: ...
+
+    def state(self) -> dict[str, int]:
+        return {"asked": self.asked}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.asked = state["asked"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -9,7 +10,8 @@ import typer
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
-from badge.errors import BadgeError
+from badge.core.writing import standard_output
+from badge.errors import BadgeError, NoCandidatesError
 
 __all__ = ["app", "main"]
 
@@ -47,9 +49,26 @@ app.command("select")(select)
 
 
 def main() -> None:
-    """Run the command line; an error that badge raises on purpose is one line and exit code 2."""
+    """Run the command line; an error that badge raises on purpose is one line and exit code 2 (3: no candidates)."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                with standard_output():  # what was printed is out, or it is said that it is not
+                    pass
     except BadgeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # one line, whatever a file is called
+        _forget_standard_output()
+        raise SystemExit(3 if isinstance(error, NoCandidatesError) else 2) from None
+    except BrokenPipeError:
+        _forget_standard_output()
+        raise SystemExit(1) from None
+
+
+def _forget_standard_output() -> None:
+    """What could not be written would be tried again, and complained about, when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except (AttributeError, OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -6,21 +6,19 @@ import csv
 import json
 import math
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from badge.errors import InputError, MissingExtraError
+from badge.core.spreadsheet import safe
+from badge.core.writing import replacing, standard_output
+from badge.errors import InputError, NoCandidatesError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from badge.outputs import Outputs
+    from badge.cli.pool import Files, Pool
 
 __all__ = ["Format", "select"]
 
@@ -35,44 +33,67 @@ class Format(str, Enum):
     json = "json"
 
 
+def _file(help: str, *names: str, metavar: str = "FILE") -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+
+
+def _columns(name: str, what: str) -> Any:
+    return typer.Option(f"--{name}-columns", metavar="NAMES", help=what, show_default=False)
+
+
 def select(
     k: Annotated[int, typer.Option("-k", "--k", help="How many examples to pick.", show_default=False)],
     probabilities: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Class probabilities, N rows: npy, npz, csv or parquet.", show_default=False),
+        Path | None, _file("Class probabilities, N rows: npy, npz, csv, tsv (also .gz) or parquet.")
     ] = None,
+    logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
     embeddings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Penultimate embeddings, N rows; conf, marg, entropy and rand do without.",
-            show_default=False,
-        ),
+        Path | None, _file("Penultimate embeddings, N rows; conf, marg, entropy and rand do without.")
     ] = None,
     outputs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="In place of the two: what badge.predict(..., out=DIR) wrote.", show_default=False
-        ),
+        Path | None, _file("In place of these: what badge.predict(..., out=DIR) wrote.", metavar="DIR")
     ] = None,
     strategy: Annotated[
         str,
-        typer.Option(help="badge, coreset, conf, marg, entropy, albl, rand, kdpp or kcenter-grad."),
+        typer.Option(
+            help="badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad or package.module:yours."
+        ),
     ] = "badge",
     seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
     ids: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Your own identifiers, one a line, N lines: printed in place of positions."),
+        _file("Your own identifiers, one a line or a column of a csv file: printed in place of positions."),
     ] = None,
     exclude: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What has labels already, one a line: positions, or identifiers with --ids."),
+        list[Path] | None,
+        _file("What has labels already: positions, or identifiers where there are any. All files given count."),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="An excluded identifier that is not in the pool is an error, not a note.")
+    ] = False,
     labeled_probabilities: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Of the labelled examples, for coreset and albl (else the --exclude rows)."),
+        Path | None, _file("Of the labelled examples, for coreset and albl (else the --exclude rows).")
     ] = None,
-    labeled_embeddings: Annotated[Path | None, typer.Option(metavar="FILE", help="Of the labelled examples.")] = None,
+    labeled_logits: Annotated[Path | None, _file("Of the labelled examples.")] = None,
+    labeled_embeddings: Annotated[Path | None, _file("Of the labelled examples.")] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of identifiers in a csv or parquet file.", show_default=False),
+    ] = None,
+    probability_columns: Annotated[
+        list[str] | None, _columns("probability", "The columns to use, by name or pattern: 'p*', or '0,1,2'.")
+    ] = None,
+    embedding_columns: Annotated[
+        list[str] | None, _columns("embedding", "The same for the embeddings: 'e*', or '*' for all.")
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row of csv files names the columns. (default: told from the rows)",
+            show_default=False,
+        ),
+    ] = None,
     form: Annotated[
         Format,
         typer.Option("--format", help="lines: one position a line. csv and json: also why each was picked."),
@@ -83,7 +104,8 @@ def select(
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
 
-    Prints positions (rows counted from 0) in the order in which they were picked.
+    Prints positions (rows counted from 0) in the order in which they were picked. What was left out or changed on
+    the way is said on standard error. Exit codes: 2 bad input, 3 no candidates left.
     The arrays may be larger than memory: npy files and --outputs are memory-mapped.
 
     [bold]Examples[/bold]
@@ -96,147 +118,74 @@ def select(
 
     Another strategy; the excluded rows are the labelled ones:
         badge select --outputs pool/ -k 100 --strategy coreset --exclude done.txt
+
+    One csv file with everything, of which the columns are named:
+        badge select --logits all.csv --probability-columns 'c*' --embeddings all.csv --embedding-columns 'e*'
+        --id-column file --exclude labels.csv -k 100
     """
     import badge
+    from badge.cli.identifiers import check_ids, excluded, read_ids
+    from badge.cli.pool import Files, read_pool
 
     badge.strategies.get(strategy)  # a wrong name is an error before anything is read
-    if form is not Format.lines and probabilities is not None and embeddings is None:
+    said = _words(probability_columns), _words(embedding_columns), id_column, header
+    files = Files(probabilities, logits, embeddings, *said)
+    if form is not Format.lines and files and embeddings is None:
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
-    pool = _pool(probabilities, embeddings, outputs, strategy)
-    names = _lines(ids, "--ids") if ids is not None else None if pool.ids is None else [str(i) for i in pool.ids[:]]
-    if names is not None and len(set(names)) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise InputError(f"--ids {ids} names {twice!r} more than once: a pick could not be told from its namesake")
-    if names is not None and len(names) != len(pool):
-        raise InputError(f"--ids {ids} has {len(names)} lines; the pool has {len(pool)} rows")
-    excluded = None if exclude is None else _positions(exclude, names, len(pool))
+    pool = _pool(files, outputs, strategy)
+    notes = list(pool.notes)
+    if ids is not None and id_column is not None and pool.ids is not None:
+        raise InputError("--ids and --id-column both name the examples: give one of them")
+    names = pool.ids if ids is None else read_ids(ids, len(pool.outputs), id_column)
+    if names is not None:
+        check_ids(names, f"--ids {ids}" if ids else "the column of identifiers", form is Format.lines)
+    done = excluded(exclude or [], names, len(pool.outputs), id_column, strict)
+    if len(done.positions) == len(pool.outputs):
+        raise NoCandidatesError(f"no candidates left: all {len(pool.outputs)} examples of the pool are excluded")
+    of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, kind="labeled-")
     labeled = None
-    if labeled_probabilities is not None or labeled_embeddings is not None:
-        labeled = _pair(labeled_probabilities, labeled_embeddings, "labeled-")
-    picks = badge.select_from(pool, k, strategy=strategy, seed=seed, labeled=labeled, exclude=excluded)
-    with _target(output) as stream:
-        if form is Format.lines:
+    if of_labeled:
+        labeled, _, more = read_pool(of_labeled._replace(id_column=None), without_embeddings=False)
+        notes += more
+    picks = badge.select_from(
+        pool.outputs, k, strategy=strategy, seed=seed, labeled=labeled, exclude=done.positions if exclude else None
+    )
+    for note in [*notes, *done.notes]:
+        print(f"note: {note}", file=sys.stderr)
+    if form is Format.lines:
+        with _target(output) as stream:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())
+        return
+    why = badge.explain(pool.outputs, picks)
+    rows = _rows(why.rows(), names)
+    with _target(output) as stream:
+        if form is Format.csv:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(
+                {key: safe(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
+            )
         else:
-            why = badge.explain(pool, picks)
-            rows = _rows(why.rows(), names)
-            if form is Format.csv:
-                writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-            else:
-                head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool)}
-                head |= {"mean_norm": _number(why.mean_norm), "log_det": _number(why.log_det)}
-                json.dump({**head, "picks": rows}, stream, indent=1, allow_nan=False)
-                stream.write("\n")
+            head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool.outputs)}
+            head |= {"mean_norm": _number(why.mean_norm), "log_det": _number(why.log_det)}
+            json.dump({**head, "picks": rows}, stream, indent=1, allow_nan=False)
+            stream.write("\n")
 
 
-def _pool(probabilities: Path | None, embeddings: Path | None, outputs: Path | None, strategy: str) -> Outputs:
-    import numpy as np
-
+def _pool(files: Files, outputs: Path | None, strategy: str) -> Pool:
+    from badge.cli.pool import Pool, read_pool
     from badge.outputs import Outputs
 
-    if outputs is None and embeddings is None and probabilities is not None and strategy in WITHOUT_EMBEDDINGS:
-        found = read_array(probabilities, "probabilities")
-        return Outputs(found, np.zeros((len(found), 1), dtype=np.float32))
     if outputs is None:
-        return _pair(probabilities, embeddings, "")
-    if probabilities is not None or embeddings is not None:
+        return read_pool(files, strategy in WITHOUT_EMBEDDINGS)
+    if files:
         raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
-    return Outputs.load(outputs)
+    loaded = Outputs.load(outputs)
+    return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [])
 
 
-def _pair(probabilities: Path | None, embeddings: Path | None, kind: str) -> Outputs:
-    from badge.outputs import Outputs
-
-    if probabilities is None or embeddings is None:
-        missing = f"--{kind}probabilities" if probabilities is None else f"--{kind}embeddings"
-        raise InputError(f"{missing} is missing" + ("" if kind else " (or give --outputs DIR)"))
-    return Outputs(read_array(probabilities, "probabilities"), read_array(embeddings, "embeddings"))
-
-
-def read_array(file: Path, name: str) -> np.ndarray[Any, Any]:
-    """The numbers in an npy (memory-mapped), npz, csv or parquet file."""
-    import numpy as np
-
-    if not file.is_file():
-        raise InputError(f"{name}: there is no file {file}")
-    try:
-        if file.suffix == ".npy":
-            array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-            return array
-        if file.suffix == ".npz":
-            with np.load(file, allow_pickle=False) as arrays:
-                if name not in arrays and len(arrays.files) != 1:
-                    raise InputError(f"{file} holds {arrays.files}: one array, or one named {name!r}, is needed")
-                return np.asarray(arrays[name if name in arrays else arrays.files[0]])
-        if file.suffix == ".csv":
-            return _read_csv(file)
-        if file.suffix in (".parquet", ".pq"):
-            return _read_parquet(file)
-    except (ValueError, OSError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: {file} cannot be read: {' '.join(str(error).split())}") from error
-    raise InputError(f"{name}: {file} is none of .npy, .npz, .csv, .parquet")
-
-
-def _read_csv(file: Path) -> np.ndarray[Any, Any]:
-    import numpy as np
-
-    with file.open(encoding="utf-8", newline="") as stream:
-        first = stream.readline()
-    if not first.strip():
-        raise InputError(f"{file} is empty")
-    try:
-        [float(cell) for cell in first.split(",")]
-        header = 0
-    except ValueError:
-        header = 1
-    return np.loadtxt(file, delimiter=",", skiprows=header, ndmin=2, dtype=np.float64)
-
-
-def _read_parquet(file: Path) -> np.ndarray[Any, Any]:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("reading parquet", "pyarrow", "parquet") from None
-    import numpy as np
-
-    table = parquet.read_table(file)
-    columns = []
-    for name in table.column_names:
-        values = table[name].to_numpy()
-        if values.dtype == object:  # a column of lists: one embedding per row
-            values = np.stack([np.asarray(row, dtype=np.float64) for row in values])
-        columns.append(values[:, None] if values.ndim == 1 else values)
-    return np.concatenate(columns, axis=1)
-
-
-def _lines(file: Path, option: str) -> list[str]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{option} {file} cannot be read: {error}") from error
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _positions(file: Path, names: list[str] | None, rows: int) -> np.ndarray[Any, Any]:
-    """The positions that a file of positions, or of identifiers, means."""
-    import numpy as np
-
-    given = _lines(file, "--exclude")
-    if names is None:
-        strange = [line for line in given if not line.isdecimal() or int(line) >= rows]
-        if strange:
-            hint = "" if strange[0].isdecimal() else "; for identifiers give --ids too"
-            raise InputError(f"--exclude {file}: {strange[0]!r} is not a position from 0 to {rows - 1}{hint}")
-        return np.unique(np.array([int(line) for line in given], dtype=np.int64))
-    unknown = set(given) - set(names)
-    if unknown:
-        raise InputError(f"--exclude {file}: {len(unknown)} of {len(given)} are not in --ids (first: {min(unknown)!r})")
-    wanted = set(given)
-    return np.array([i for i, name in enumerate(names) if name in wanted], dtype=np.int64)
+def _words(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(word.strip() for words in given or [] for word in words.split(",") if word.strip())
 
 
 def _rows(explained: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
@@ -252,14 +201,5 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@contextmanager
-def _target(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
-    try:
-        stream = output.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise InputError(f"--output {output} cannot be written: {error.strerror}") from error
-    with stream:
-        yield stream
+def _target(output: Path | None) -> AbstractContextManager[IO[Any]]:
+    return standard_output() if output is None else replacing(output)

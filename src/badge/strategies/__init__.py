@@ -17,11 +17,12 @@ it wants the `Outputs` of the labelled examples. Strategies with memory also hav
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.importing import imported
 from badge.errors import InputError, UnknownNameError
 from badge.outputs import Outputs
 from badge.strategies.albl import ALBL
@@ -57,7 +58,7 @@ PAPER = NAMES[:7]
 
 
 def get(strategy: str | Strategy) -> Strategy:
-    """The strategy of a name (a fresh one where it has memory), or the object itself.
+    """The strategy of a name (a fresh one where it has memory), one's own "package.module:function", or the object itself.
 
     >>> from badge import strategies
     >>> strategies.get("nope")
@@ -65,8 +66,11 @@ def get(strategy: str | Strategy) -> Strategy:
     badge.errors.UnknownNameError: unknown strategy 'nope'; known: badge, coreset, conf, marg, entropy, albl, rand, ...
     """
     if isinstance(strategy, str):
+        if ":" in strategy:  # one's own; a class is one with memory, of which each run needs its own
+            found = imported("strategy", strategy)
+            return cast(Strategy, found() if isinstance(found, type) else found)
         if strategy not in REGISTRY:
-            raise UnknownNameError("strategy", strategy, NAMES)
+            raise UnknownNameError("strategy", strategy, [*NAMES, "or your own as package.module:function"])
         return REGISTRY[strategy]()
     if not callable(strategy):
         raise InputError(f"a strategy is a name or a callable (outputs, k, rng, labeled=None), not {strategy!r}")

@@ -1,0 +1,114 @@
+"""From files to what a model said about a pool: probabilities or logits, embeddings, identifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from badge.cli.tables import Choice, read_numbers
+from badge.cli.tables.columns import Array
+from badge.errors import InputError
+
+if TYPE_CHECKING:
+    from badge.outputs import Outputs
+
+__all__ = ["Files", "Pool", "read_pool"]
+
+#: Printed probabilities with so many decimals or fewer are brought to sum to 1.
+DECIMALS = (1, 2, 3, 4)
+
+
+class Files(NamedTuple):
+    """The files that hold a pool, and how they are to be read; `kind` is "labeled-" for those of the labelled examples."""
+
+    probabilities: Path | None
+    logits: Path | None
+    embeddings: Path | None
+    probability_columns: tuple[str, ...] = ()
+    embedding_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    header: bool | None = None
+    kind: str = ""
+
+    def __bool__(self) -> bool:
+        return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
+
+
+class Pool(NamedTuple):
+    outputs: Outputs
+    ids: list[str] | None
+    notes: list[str]
+
+
+def read_pool(files: Files, without_embeddings: bool) -> Pool:
+    """The outputs in `files`, which may lack embeddings where nothing looks at them."""
+    from badge.outputs import Outputs
+
+    if files.probabilities is not None and files.logits is not None:
+        raise InputError(f"--{files.kind}logits stands in place of --{files.kind}probabilities: give one or the other")
+    scores = files.probabilities or files.logits
+    if scores is None or (files.embeddings is None and not without_embeddings):
+        missing = f"--{files.kind}{'probabilities' if scores is None else 'embeddings'}"
+        raise InputError(f"{missing} is missing" + ("" if files.kind else " (or give --outputs DIR)"))
+    choice = Choice(
+        "probabilities" if files.logits is None else "logits",
+        "--probability-columns", files.probability_columns, files.id_column, files.header,
+    )  # fmt: skip
+    read = read_numbers(scores, choice)
+    values, ids, notes = read.values, read.ids, list(read.notes)
+    embeddings: Array = np.zeros((len(values), 1), dtype=np.float32)
+    if files.embeddings is not None:
+        choice = Choice("embeddings", "--embedding-columns", files.embedding_columns, files.id_column, files.header)
+        found = read_numbers(files.embeddings, choice)
+        embeddings, notes = found.values, [*notes, *(note for note in found.notes if note not in notes)]
+        if ids is not None and found.ids is not None:
+            _check_same_order(ids, found.ids, files)
+        ids = ids or found.ids
+    if files.id_column is not None and ids is None:
+        where = " or ".join(str(file) for file in (scores, files.embeddings) if file is not None)
+        raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
+    if files.logits is not None:
+        return Pool(Outputs.from_logits(values, embeddings), ids, notes)
+    values, note = normalised(values)
+    return Pool(Outputs(values, embeddings), ids, [*notes, *([f"{scores}: {note}"] if note else [])])
+
+
+def _check_same_order(ids: list[str], others: list[str], files: Files) -> None:
+    if ids == others:
+        return
+    if len(ids) != len(others):
+        raise InputError(
+            f"{files.probabilities or files.logits} has {len(ids)} rows and {files.embeddings} {len(others)}"
+        )
+    row = next(i for i, (a, b) in enumerate(zip(ids, others, strict=True)) if a != b)
+    raise InputError(
+        f"the two files name different examples: row {row} (counted from 0) is {ids[row][:40]!r} in one and "
+        f"{others[row][:40]!r} in the other: bring them into one order"
+    )
+
+
+def normalised(p: Array) -> tuple[Array, str | None]:
+    """Probabilities that were rounded when they were printed, divided by their sums; others as they are.
+
+    >>> normalised(np.array([[0.33, 0.33, 0.33]]))[1]
+    'probabilities rounded to 2 decimals, in sum 0.99 to 0.99, were divided by their sums'
+    """
+    if p.ndim != 2 or p.shape[1] < 2 or p.dtype.kind != "f" or not p.size:
+        return p, None
+    step = max(1, 2**24 // p.shape[1])
+    sums = np.concatenate([p[i : i + step].sum(axis=1, dtype=np.float64) for i in range(0, len(p), step)])
+    if not np.isfinite(sums).all() or abs(sums - 1).max() <= 1e-4 or sums.min() <= 0:
+        return p, None
+    for decimals in DECIMALS:
+        slack = 0.5 * 10.0**-decimals * p.shape[1] * (1 + 1e-6)
+        if abs(sums - 1).max() <= min(slack, 0.5) and _rounded(p, decimals):
+            how = f"rounded to {decimals} decimal{'s' * (decimals > 1)}, in sum {sums.min():.4g} to {sums.max():.4g}"
+            return p / sums[:, None], f"probabilities {how}, were divided by their sums"
+    return p, None
+
+
+def _rounded(p: Array, decimals: int) -> bool:
+    scaled = np.asarray(p, dtype=np.float64) * 10.0**decimals
+    return bool((p >= 0).all() and (p <= 1).all() and (abs(scaled - scaled.round()) < 1e-3).all())

@@ -1,0 +1,100 @@
+"""Files that are there whole or not at all: written under another name beside, brought to disk, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from badge.errors import WriteError
+
+__all__ = ["folder_for", "replacing", "standard_output", "writing_to"]
+
+
+@contextmanager
+def writing_to(target: object) -> Iterator[None]:
+    """Whatever the system refuses (a full or read-only disk, a missing right) becomes one line about `target`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WriteError):
+            raise
+        raise WriteError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def folder_for(path: str | os.PathLike[str]) -> Path:
+    """The folder `path`, made where it is missing."""
+    folder = Path(path)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO[Any]]:
+    """A stream whose content takes the place of `path` when all of it is on disk; after an error nothing has changed.
+
+    Text is UTF-8 with the line ends that are given. What is not a regular file (a pipe, a device) is written directly.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "a.txt") as stream:
+    ...         _ = stream.write("hello")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('a.txt', 'hello')]
+    """
+    target = Path(os.path.realpath(path))  # through a link: what it points to is replaced, not the link
+    with writing_to(path):
+        try:
+            there = target.stat()
+        except FileNotFoundError:
+            there = None
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            with _opened(os.open(target, os.O_WRONLY), binary) as stream:
+                yield stream
+            return
+        new = (
+            target.parent / f".badge-{secrets.token_hex(8)}.new"
+        )  # short: the name of the target may be as long as may be
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            if there is not None:
+                with suppress(OSError):
+                    new.chmod(stat.S_IMODE(there.st_mode))
+            with _opened(descriptor, binary) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            new.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink()
+            raise
+
+
+def _opened(descriptor: int, binary: bool) -> IO[Any]:
+    return open(descriptor, "wb") if binary else open(descriptor, "w", encoding="utf-8", newline="")
+
+
+@contextmanager
+def standard_output() -> Iterator[IO[str]]:
+    """Standard output, flushed at the end; closed, full or unable to show a character it is one clear error.
+
+    A reader that stops early (`| head`) is no error: `BrokenPipeError` passes, and the command line ends quietly.
+    """
+    if sys.stdout is None:
+        raise WriteError("standard output is closed: name a file with --output")
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except UnicodeEncodeError as error:
+        raise WriteError(f"standard output cannot show {error.object[error.start]!r} in {error.encoding}") from None
+    except OSError as error:
+        raise WriteError(f"standard output cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,40 @@
+"""A small pool, and `badge select` run on it in this process."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+from badge.cli import main
+
+N = 60
+RNG = np.random.default_rng(0)
+P = torch.from_numpy(RNG.normal(size=(N, 4)) * 2).softmax(dim=1).numpy()
+Z = RNG.normal(size=(N, 5))
+OUT = badge.Outputs(P, Z)
+
+
+class Command:
+    """Runs `badge select`; gives exit code, standard output and error. p.npy and z.npy are its arrays unless told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        np.save("p.npy", P)
+        np.save("z.npy", Z)
+
+    def __call__(self, *arguments: object, arrays: bool = True) -> tuple[int, str, str]:
+        given = ["--probabilities", "p.npy", "--embeddings", "z.npy"] if arrays else []
+        self.monkeypatch.setattr(sys, "argv", ["badge", "select", *given, *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        text = self.capsys.readouterr()
+        return int(end.value.code or 0), text.out, text.err
+
+
+def lines(k: int, **options: Any) -> str:
+    return "".join(f"{i}\n" for i in badge.select_from(OUT, k, **options))
