@@ -7,7 +7,6 @@ input at the token that was kept.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from badge.errors import ModelError
 
-__all__ = ["Call", "Head", "Recorder", "embedding_of", "find_head", "linear_layers", "link", "logits_of", "named_head"]
+__all__ = ["Call", "Head", "Recorder", "embedding_of", "find_head", "linear_layers", "link", "named_head", "same"]
 
 #: Calls on [N, T, width] inputs kept while searching: a head that scores tokens is among the last layers to run, and
 #: keeping every layer's activations of a deep transformer would take gigabytes.
@@ -104,34 +103,8 @@ class Recorder:
         return record
 
 
-def logits_of(output: Any, calls: list[Call]) -> tuple[Tensor, Tensor | None]:
-    """The logits in what a model returned, and the embedding where it returned a (logits, embedding) pair."""
-    if isinstance(output, Tensor):
-        return output, None
-    if isinstance(output, Mapping):
-        if isinstance(output.get("logits"), Tensor):
-            return output["logits"], None
-        tensors = [value for value in output.values() if isinstance(value, Tensor)]
-        if len(tensors) == 1:
-            return tensors[0], None
-        raise ModelError(f"the model returned a dict with keys {list(output)}: one of them must be 'logits'")
-    if isinstance(getattr(output, "logits", None), Tensor):
-        return output.logits, None
-    if isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
-        if len(output) >= 2 and isinstance(output[1], Tensor) and output[0].ndim == output[1].ndim == 2:
-            first, second = output[0].detach(), output[1].detach()
-            backwards = any(_same(call.output, second) and _same(call.input, first) for call in calls)
-            return (second, first) if backwards else (first, second)
-        return output[0], None
-    fields = [f.name for f in dataclasses.fields(output)] if dataclasses.is_dataclass(output) else []
-    detail = f" with fields {fields}" if fields else ""
-    raise ModelError(
-        f"the model returned {type(output).__name__}{detail}: a tensor of logits, (logits, embedding), "
-        "or an object or dict with 'logits' is needed"
-    )
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
+def same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors of one row per example hold the same numbers."""
     if a.numel() != b.numel() or a.shape[0] != b.shape[0]:
         return False
     return bool(torch.equal(a.reshape(b.shape).to(b.dtype).nan_to_num(), b.nan_to_num()))
@@ -156,7 +129,7 @@ def kept_tokens(output: Tensor, logits: Tensor, mask: Tensor | None) -> Tensor |
 
 def link(call: Call, logits: Tensor) -> str | None:
     """How `logits`, what the model returned, follows from the output of a call; None where it does not."""
-    if _same(call.output, logits) or kept_tokens(call.output, logits, None) is not None:
+    if same(call.output, logits) or kept_tokens(call.output, logits, None) is not None:
         return "logits"
     if call.output.numel() != logits.numel() or call.output.shape[0] != logits.shape[0]:
         return None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.errors import InputError, ModelError
-from badge.models import heads, inputs
+from badge.models import answers, heads, inputs
 
 __all__ = ["Run", "check_config", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
 
@@ -142,12 +142,14 @@ def running(
         stack.enter_context(eval_mode(model))
         casting = _autocast(place, autocast)
         dtype = None if autocast else model_dtype(model)
-        layers = heads.linear_layers(model) if head is None else dict([heads.named_head(model, head)])
-        watch = heads.Recorder(layers, searching=head is None)
+        layers = heads.linear_layers(model)
+        wanted = None if head is None else heads.named_head(model, head)
+        watch = heads.Recorder(layers if wanted is None else {**layers, wanted[0]: wanted[1]}, searching=True)
         attached = ExitStack()
         stack.enter_context(attached)
         attached.enter_context(watch.attached())
         found: heads.Head | None = None
+        answer: answers.Answer | None = None
 
         def forward(batch: Any) -> tuple[Any, Tensor | None]:
             args, kwargs = inputs.bind(model, batch)
@@ -157,13 +159,15 @@ def running(
                 return model(*args, **kwargs), kwargs.get("attention_mask")
 
         def run(rows: int, batch: Any) -> tuple[Tensor, Tensor]:
-            nonlocal found, watch
+            nonlocal found, answer, watch
             output, mask = forward(batch)
-            calls = watch.all()
-            logits, returned = heads.logits_of(output, calls)
-            logits = _rows_of_logits(logits.detach(), rows)
+            calls, parts = watch.all(), answers.parts_of(output)
+            if answer is None:
+                answer = answers.decide(parts, rows, calls, None if wanted is None else wanted[0])
+            logits = _rows_of_logits(parts[answer.logits], rows)
+            returned = None if answer.embedding is None else parts[answer.embedding]
             if found is None:
-                found = _settle(layers, calls, logits, head, returned)
+                found = _settle(layers, calls, logits, wanted, returned)
                 attached.close()  # from here on only the head is watched
                 watch = heads.Recorder({found.name: found.module} if found.index >= 0 else {}, searching=False)
                 attached.enter_context(watch.attached())
@@ -194,24 +198,30 @@ def _settle(
     layers: Mapping[str, nn.Module],
     calls: list[heads.Call],
     logits: Tensor,
-    wanted: str | nn.Module | None,
+    wanted: tuple[str, nn.Module] | None,
     returned: Tensor | None,
 ) -> heads.Head:
     """The head, from the first batch. Index -1 stands for an embedding that the model itself returns."""
+    found = heads.find_head(layers, calls, logits) if wanted is None else None
+    if found is not None:
+        return found
     if wanted is None:
-        found = heads.find_head(layers, calls, logits)
-        if found is not None:
-            return found
-        # a second tensor as wide as the logits may be the scores of an auxiliary head: no embedding
-        if returned is not None and returned.shape[0] == len(logits) and returned.shape[1] != logits.shape[1]:
+        if returned is not None:
             return heads.Head("", nn.Identity(), -1, _own_link(logits))
         raise heads.no_head(layers, calls, logits)
-    (name, module), *_ = layers.items()
-    if not calls:
+    name, module = wanted
+    own = [call for call in calls if call.name == name]
+    if not own:
         raise ModelError(f"head={name!r} did not run on a tensor in the forward pass: its input cannot be taken")
-    links = [heads.link(call, logits) for call in calls]
-    last = max((i for i, kind in enumerate(links) if kind is not None), default=len(calls) - 1)
-    return heads.Head(name, module, calls[last].index, links[last] or _own_link(logits))
+    links = [heads.link(call, logits) for call in own]
+    last = max((i for i, kind in enumerate(links) if kind is not None), default=len(own) - 1)
+    giver = next((c.name for c in calls if links[last] is None and heads.link(c, logits) is not None), None)
+    if giver is not None:
+        raise ModelError(
+            f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
+            f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
+        )
+    return heads.Head(name, module, own[last].index, links[last] or _own_link(logits))
 
 
 def _own_link(output: Tensor) -> str:

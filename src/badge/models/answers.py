@@ -1,0 +1,122 @@
+"""Which part of what a model returned is the logits: by its name, by the head that was asked for, or by the layers.
+
+A model may return several tensors: logits and an embedding, a projection and logits, one tensor per task. The logits are
+told by the linear layer that gave them. Where two could be meant, the caller is asked for `head=`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from badge.errors import ModelError
+from badge.models.heads import Call, link, same
+
+__all__ = ["Answer", "decide", "parts_of"]
+
+Key = int | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Where the logits are in what the model returns, and where the embedding is, if it returns one."""
+
+    logits: Key
+    embedding: Key | None = None
+
+
+def parts_of(output: Any) -> dict[Key, Tensor]:
+    """The tensors that a model returned, by position or name."""
+    found: dict[Key, Any]
+    if isinstance(output, Tensor):
+        found = {0: output}
+    elif isinstance(output, Mapping):
+        found = dict(output)
+    elif isinstance(output, tuple | list):
+        names = getattr(output, "_fields", range(len(output)))
+        found = dict(zip(names, output, strict=True))
+    elif dataclasses.is_dataclass(output):
+        found = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
+    else:
+        found = {"logits": getattr(output, "logits", None)}
+    tensors = {key: value.detach() for key, value in found.items() if isinstance(value, Tensor)}
+    if not tensors:
+        detail = f" with {list(found)}" if len(found) and not isinstance(output, str) and "logits" not in found else ""
+        raise ModelError(
+            f"the model returned {type(output).__name__}{detail}: a tensor of logits, (logits, embedding), "
+            "or an object or dict with 'logits' is needed"
+        )
+    return tensors
+
+
+def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str | None) -> Answer:
+    """The logits of `rows` examples among the parts, from the calls of the first batch; `head` is the one asked for."""
+    if len(parts) == 1:
+        return Answer(next(iter(parts)))
+    scores = _scores(parts, rows)
+    if head is not None:
+        return Answer(_of_head(scores, [call for call in calls if call.name == head], head))
+    if "logits" in parts or not scores:
+        return Answer("logits" if "logits" in parts else next(iter(parts)))
+    links = {key: _linked(calls, part) for key, part in scores.items()}
+    scores = {key: part for key, part in scores.items() if links[key] or parts[key].ndim == 2} or scores
+    if len(scores) == 1:
+        return Answer(next(iter(scores)))
+    exact = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly=True)]
+    likely = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly=False)]
+    for found in (exact, likely):
+        if found and len({links[key][0].name for key in found}) == 1:
+            return Answer(min(found, key=lambda key: links[key][1] != "logits"))
+    first, *others = scores
+    # (logits, embedding) by its order, where no layer tells; a second one as wide may be the scores of another head
+    if not any(links.values()) and len(others) == 1 and isinstance(first, int):
+        return Answer(first, others[0] if scores[first].shape[1] != scores[others[0]].shape[1] else None)
+    named = [f"{key!r}" + (f" (of the layer {links[key][0].name!r})" if links[key] else "") for key in scores]
+    raise ModelError(
+        f"the model returned {len(parts)} tensors, and which of them is the logits cannot be told: {', '.join(named)}. "
+        "Pass head= with the layer that gives them, or let the model return the logits alone"
+    )
+
+
+def _scores(parts: Mapping[Key, Tensor], rows: int) -> dict[Key, Tensor]:
+    """The parts that may be scores: one row, or one number, per example."""
+    fit = {k: p for k, p in parts.items() if p.ndim in (1, 2) and len(p) == rows and p.is_floating_point()}
+    return {key: part[:, None] if part.ndim == 1 else part for key, part in fit.items()}
+
+
+def _linked(calls: list[Call], part: Tensor) -> Any:
+    """The last call that a part follows from, and how; None where there is none."""
+    links = [(call, link(call, part)) for call in calls]
+    found = [(call, kind) for call, kind in links if kind is not None]
+    return next((pair for pair in found if pair[1] == "logits"), found[-1]) if found else None
+
+
+def _explained(
+    key: Key, scores: Mapping[Key, Tensor], links: Mapping[Key, Any], calls: list[Call], exactly: bool
+) -> bool:
+    """Whether all other parts are what comes before this one's layer, or the same scores in another form."""
+    head: Call = links[key][0]
+    others = [(k, part) for k, part in scores.items() if k != key and not (links[k] and links[k][0] is head)]
+    if exactly:
+        return all(same(head.input, part) for _, part in others)
+    return all(
+        part.shape[1] == head.input.shape[-1] or any(same(call.input, part) for call in calls) for _, part in others
+    )
+
+
+def _of_head(scores: Mapping[Key, Tensor], calls: list[Call], head: str) -> Key:
+    """The part that the named head gave, or the one as wide as its output."""
+    links = {key: _linked(calls, part) for key, part in scores.items()}
+    linked = [key for key in scores if links[key]]
+    if linked:
+        return min(linked, key=lambda key: links[key][1] != "logits")
+    wide = [key for key, part in scores.items() if any(call.output.shape[-1] == part.shape[1] for call in calls)]
+    if len(wide) == 1:
+        return wide[0]
+    raise ModelError(
+        f"head={head!r} gives none of the {len(scores)} outputs of the model that may be logits ({list(scores)}): let "
+        "the model return the logits of that head alone"
+    )
