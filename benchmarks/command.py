@@ -20,6 +20,7 @@ __all__ = ["NAMES", "QUICK", "run"]
 #: Modules that measure what other parts of badge cost, each with `measure() -> {"ratio": …}`.
 COSTS = {
     "cell": "benchmarks.cell_cost",
+    "frozen": "benchmarks.frozen_cost",
     "predict": "benchmarks.predict_cost",
     "train": "benchmarks.train_cost",
 }

@@ -35,7 +35,8 @@ from badge.models import predict
 from badge.outputs import Outputs
 from badge.strategies import ALBL
 from badge.strategies.explain import log_det
-from badge.training import networks
+from badge.training import Frozen, networks
+from badge.training.fit import align, prepared
 from badge.training.trainer import Trainer
 
 __all__ = ["Cell", "finished", "journal_path", "run_cell"]
@@ -151,9 +152,7 @@ def _start(journal: Journal, cell: Cell, dataset: Dataset) -> None:
 
 
 def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
-    build = networks.resolve(cell.model, cell.width)
-    options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
-    trainer = Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
+    trainer = _trainer(cell, dataset)
     pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
     total = min(cell.labels or MOST_LABELS, len(pool))
     strategy = _strategy(cell, total)
@@ -180,14 +179,24 @@ def _strategy(cell: Cell, total: int) -> str | ALBL:
     return ALBL(rounds=max(1, math.ceil((total - cell.initial) / cell.batch_size)))
 
 
-def _round(learner: ActiveLearner, trainer: Trainer, cell: Cell, dataset: Dataset, total: int) -> Event:
+def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Frozen:
+    """The paper's training of the cell's network; or the frozen encoder that one's own "package.module:make" gives."""
+    build = networks.resolve(cell.model, cell.width)
+    if ":" in cell.model and isinstance(made := build(dataset.shape, dataset.classes), Frozen):
+        return made
+    options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
+    return Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
+
+
+def _round(learner: ActiveLearner, trainer: Trainer | Frozen, cell: Cell, dataset: Dataset, total: int) -> Event:
     """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
     started = time.perf_counter()
     count = len(learner.labeled)
     model, fit = learner.model, trainer.last
     assert fit is not None
     before_test = time.perf_counter()
-    said = predict(model, dataset.X_test).probabilities.argmax(dim=1).numpy(force=True)
+    tested = align(predict(model, prepared(trainer, dataset.X_test)), model, dataset.classes)
+    said = tested.probabilities.argmax(dim=1).numpy(force=True)
     predict_seconds = time.perf_counter() - before_test
     event: Event = {
         "event": "round",

@@ -6,6 +6,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -22,7 +23,7 @@ from badge.models.digest import fingerprint
 from badge.models.pools import length, take
 from badge.outputs import Outputs
 from badge.strategies.explain import Explanation, explain
-from badge.training.fit import Trains, align, fit_model, is_estimator
+from badge.training.fit import Trains, align, fit_model, is_estimator, prepared
 
 __all__ = ["ActiveLearner"]
 
@@ -201,10 +202,15 @@ class ActiveLearner:
             ids, codes = self._ledger.labeled()
             self._trained = self._predicted = None  # frees the old one before the new one is made
             started = time.perf_counter()
-            model = fit_model(self.trainer, take(self.pool, ids), codes, derive(self.seed, "train", self.round))
+            model = fit_model(self.trainer, take(self._examples, ids), codes, derive(self.seed, "train", self.round))
             self.seconds["train"] = time.perf_counter() - started
             self._trained = (self._revision, model)
         return self._trained[1]
+
+    @cached_property
+    def _examples(self) -> Any:
+        """The pool as the trainer sees it; not before it is needed, since an encoder may have to go over it."""
+        return prepared(self.trainer, self.pool)
 
     @property
     def round(self) -> int:
@@ -217,7 +223,7 @@ class ActiveLearner:
         model = self.model
         if self._predicted is None or self._predicted[0] != self._revision:
             started = time.perf_counter()
-            outputs = align(self.predict(model, self.pool), model, len(self._ledger.classes))
+            outputs = align(self.predict(model, self._examples), model, len(self._ledger.classes))
             if len(outputs) != self._ledger.length:
                 raise InputError(f"predict gave {len(outputs)} rows for a pool of {self._ledger.length}")
             self.seconds["predict"] = time.perf_counter() - started

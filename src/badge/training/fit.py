@@ -11,14 +11,23 @@ from badge.errors import InputError
 from badge.models.batches import as_table
 from badge.outputs import Outputs
 
-__all__ = ["Trains", "align", "fit_model"]
+__all__ = ["Trains", "align", "fit_model", "prepared"]
 
 
 @runtime_checkable
 class Trains(Protocol):
-    """Anything that trains a new model on labelled examples; the same state of `rng` gives the same model."""
+    """Anything that trains a new model on labelled examples; the same state of `rng` gives the same model.
+
+    One that also has `prepare(pool)` sees every pool through it: `fit` gets rows of what it returns, the model predicts
+    on it (`badge.training.Frozen` is one).
+    """
 
     def fit(self, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator) -> Any: ...
+
+
+def prepared(trainer: Any, pool: Any) -> Any:
+    """The pool as its trainer sees it."""
+    return trainer.prepare(pool) if callable(getattr(trainer, "prepare", None)) else pool
 
 
 def is_estimator(trainer: object) -> bool:

@@ -34,13 +34,13 @@ class Fit:
 
     `epochs` counts those of abandoned attempts too. `train_accuracy` is that of the returned model's last epoch,
     counted while it was training. `stopped` is "accuracy" where the target was exceeded and "cap" where `max_epochs`
-    ran out.
+    ran out; the head of a `Frozen` encoder, whose epochs are iterations, has "converged".
     """
 
     epochs: int
     restarts: int
     train_accuracy: float
-    stopped: Literal["accuracy", "cap"]
+    stopped: Literal["accuracy", "cap", "converged"]
     seconds: float
 
 

@@ -1,0 +1,136 @@
+"""Encoders of every kind as one module: what they give becomes one row [n, D] per example."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from badge.errors import InputError, MissingExtraError, ModelError
+from badge.models.digest import model_digest
+
+__all__ = ["HF", "Encoded", "Rows", "encoder_digest", "from_hf", "function_module"]
+
+#: how a name of Hugging Face, or a folder in its format, is told from other text
+HF = "hf:"
+
+
+class Encoded(nn.Module):
+    """An encoder and a linear layer on its rows: a classifier as any other, whose embeddings are the encoder's."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+
+    def get_base_model(self) -> nn.Module:
+        """The module whose `forward` names the inputs."""
+        return self.encoder
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        given = self.encoder(*args, **kwargs)
+        scores: Tensor = self.head(rows_of(given, kwargs.get("attention_mask")))
+        return scores
+
+
+class Rows(nn.Module):
+    """Stands where a head would, to have its input kept."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows.new_zeros(len(rows), 1)
+
+
+class _Function(nn.Module):
+    """A function of a batch; texts and images, which are no tensors, it has met already on their way in."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, batch: Any = None, *, embedded: Tensor | None = None) -> Tensor:
+        return _tensor(self.function(batch)) if embedded is None else embedded
+
+
+def function_module(function: Callable[[Any], Any]) -> tuple[nn.Module, Callable[[list[Any]], dict[str, Tensor]]]:
+    """A function `batch -> [n, D]` as a module, and as what stands in for the tokenizer where examples are no numbers."""
+    return _Function(function), lambda examples: {"embedded": _tensor(function(examples))}
+
+
+def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
+    """The encoder of a folder or a name of the hub, and its tokenizer or image processor."""
+    try:
+        import transformers
+    except ImportError:
+        raise MissingExtraError(f"the encoder {HF}{name}", "transformers", "hf") from None
+    try:
+        model = transformers.AutoModel.from_pretrained(name)
+        reader = (transformers.AutoTokenizer if texts else transformers.AutoImageProcessor).from_pretrained(name)
+    except (OSError, ValueError) as error:
+        what = "texts" if texts else "images"
+        raise ModelError(f"{HF}{name} is no encoder of {what} that can be loaded: {_first_line(error)}") from error
+    parts = {True: "get_text_features", False: "get_image_features"}
+    if hasattr(model, parts[texts]):  # two towers, as CLIP has: the one for what is at hand
+        return _Tower(model, parts[texts]), reader
+    return model, reader
+
+
+class _Tower(nn.Module):
+    def __init__(self, model: nn.Module, method: str) -> None:
+        super().__init__()
+        self.model, self.method = model, method
+
+    def forward(self, **kwargs: Any) -> Any:
+        return getattr(self.model, self.method)(**kwargs)
+
+
+def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
+    """One row per example from what an encoder returned: the mean over tokens (those under the mask) or places.
+
+    >>> rows_of({"last_hidden_state": torch.tensor([[[1.0], [3.0], [9.0]]])}, torch.tensor([[1, 1, 0]])).tolist()
+    [[2.0]]
+    """
+    if isinstance(output, Mapping):
+        found = [output[key] for key in ("last_hidden_state", "sentence_embedding", "pooler_output") if key in output]
+        output = found[0] if found else next(iter(output.values()), None)
+    elif isinstance(output, tuple | list) and output:
+        output = output[0]
+    if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
+        shape = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        raise ModelError(f"an encoder must give numbers [n, D] (or [n, tokens, D], [n, D, H, W]), not {shape}")
+    if output.ndim == 3:
+        weights = torch.ones(output.shape[:2], device=output.device) if mask is None else mask
+        weights = weights.to(output.dtype)[:, :, None]
+        return (output * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+    return output if output.ndim == 2 else output.flatten(2).mean(dim=2)
+
+
+def encoder_digest(encoder: Any, name: str | None) -> str:
+    """Which encoder this is: its parameters, or the code of a function, or the name that its owner gives it."""
+    if name is not None:
+        return name
+    if isinstance(encoder, nn.Module):
+        return model_digest(encoder)
+    owner, code = getattr(encoder, "__self__", None), getattr(encoder, "__code__", None)
+    about = [getattr(encoder, "__module__", ""), getattr(encoder, "__qualname__", type(encoder).__qualname__)]
+    if isinstance(owner, nn.Module):
+        about.append(model_digest(owner))
+    if code is not None:
+        about += [
+            code.co_code.hex(),
+            repr([c for c in code.co_consts if not hasattr(c, "co_code")]),
+            repr(code.co_names),
+        ]
+    return hashlib.sha256("\n".join(about).encode()).hexdigest()
+
+
+def _tensor(rows: Any) -> Tensor:
+    try:
+        return torch.as_tensor(rows, dtype=torch.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the encoder gave {type(rows).__name__}, not numbers [n, D]: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

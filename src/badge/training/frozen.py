@@ -1,0 +1,135 @@
+"""A frozen encoder: its embeddings computed once and kept on disk, a linear head trained on them in seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge.data.files import cache_folder
+from badge.errors import InputError
+from badge.models import predict
+from badge.models.pools import example, fingerprint, length
+from badge.training.encoders import HF, Encoded, Rows, encoder_digest, from_hf, function_module
+from badge.training.linear import LinearHead, fit_linear
+from badge.training.trainer import Fit
+
+__all__ = ["Frozen"]
+
+
+class Frozen:
+    """A trainer for `ActiveLearner` and `badge run` that leaves a pretrained encoder alone and fits a linear head.
+
+    encoder:    a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
+                numbers per example; of tokens or places the mean is taken.
+    tokenizer:  of a module that reads texts or images (`hf:` has its own).
+    l2:         weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
+    keep:       folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one
+                pool. A pass that was interrupted goes on where it stopped.
+    name:       what identifies the encoder: needed where a function's code does not say it all (weights in a closure).
+
+    `prepare(pool)` gives the kept embeddings, `fit` takes rows of them; the learner calls both. `join(model)` puts the
+    encoder before a trained head again: a classifier of raw examples.
+
+    >>> import badge, tempfile
+    >>> texts = ["good", "very good", "bad", "so bad"] * 5
+    >>> def encode(batch):
+    ...     return [[float("good" in text), float("bad" in text), float(len(text))] for text in batch]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frozen = badge.training.Frozen(encode, keep=folder)
+    ...     learner = badge.ActiveLearner(texts, frozen, classes=["good", "bad"], seed=0)
+    ...     ids = learner.ask(4)
+    ...     learner.tell(ids, ["bad" if "bad" in texts[i] else "good" for i in ids])
+    ...     learner.outputs
+    Outputs(20 examples, 2 probability columns, 3 embedding columns)
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module | str | Callable[[Any], Any],
+        *,
+        tokenizer: Any = None,
+        l2: float = 1.0,
+        keep: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        batch_size: int = 64,
+        device: torch.device | str | None = None,
+        progress: bool = False,
+    ) -> None:
+        if isinstance(encoder, str) and not encoder.startswith(HF):
+            raise InputError(f"an encoder's name begins with {HF!r}, as in hf:folder-or-name; got {encoder!r}")
+        if isinstance(encoder, type) or not (isinstance(encoder, str) or callable(encoder)):
+            raise InputError(f"an encoder is a torch module, a function or {HF}…, not {encoder!r}")
+        if not l2 > 0:
+            raise InputError(f"l2 must be above 0, not {l2!r}: without it the head of separable labels has no end")
+        self.encoder, self.tokenizer, self.l2, self.name = encoder, tokenizer, float(l2), name
+        self.keep = Path(keep) if keep is not None else cache_folder() / "embeddings"
+        self.batch_size, self.device, self.progress = batch_size, device, progress
+        self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
+        #: the record of the last fit; its epochs are iterations
+        self.last: Fit | None = None
+
+    def prepare(self, pool: Any) -> Tensor:
+        """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet."""
+        encoder, tokenizer = self._opened(texts=_holds_texts(pool))
+        whose = encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
+        kept = predict(
+            Encoded(encoder, Rows()),
+            pool,
+            head="head",
+            tokenizer=tokenizer,
+            batch_size=self.batch_size,
+            device=self.device,
+            progress=self.progress,
+            out=self.keep / f"{hashlib.sha256(whose.encode()).hexdigest()[:16]}-{_pool_digest(pool)}",
+        )
+        return kept.embeddings
+
+    def fit(self, examples: Any, labels: Any, rng: np.random.Generator | None = None) -> LinearHead:
+        """The linear head of labelled rows of `prepare(pool)`; `rng` is not needed, the minimum is unique."""
+        started = time.perf_counter()
+        head, iterations, accuracy = fit_linear(examples, labels, self.l2)
+        self.last = Fit(iterations, 0, accuracy, "converged", time.perf_counter() - started)
+        return head.eval()
+
+    def join(self, model: LinearHead) -> nn.Module:
+        """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared."""
+        texts = True if self._reads is None else self._reads[0]
+        return Encoded(self._opened(texts)[0], model).eval()
+
+    def _opened(self, texts: bool) -> tuple[nn.Module, Any]:
+        """The encoder as a module and its tokenizer; one from Hugging Face is loaded once."""
+        if isinstance(self.encoder, str):
+            if self._reads is None or self._reads[0] != texts:
+                self._reads = (texts, *from_hf(self.encoder.removeprefix(HF), texts))
+            return self._reads[1], self.tokenizer or self._reads[2]
+        if isinstance(self.encoder, nn.Module):
+            return self.encoder, self.tokenizer
+        return function_module(self.encoder)
+
+
+def _holds_texts(pool: Any) -> bool:
+    return length(pool) > 0 and not hasattr(pool, "shape") and isinstance(example(pool[0]), str)
+
+
+def _pool_digest(pool: Any) -> str:
+    """Length and content: all of texts and arrays; of other pools a sample, or what their own `digest()` says."""
+    about = fingerprint(pool)
+    whole = hashlib.blake2b(about["digest"].encode(), digest_size=8)
+    if hasattr(pool, "digest"):
+        whole.update(str(pool.digest()).encode())
+    elif isinstance(pool, Tensor | np.ndarray):
+        rows = pool.numpy(force=True) if isinstance(pool, Tensor) else pool
+        for start in range(0, len(rows), 4096):  # a memory-mapped pool stays on disk
+            whole.update(np.ascontiguousarray(rows[start : start + 4096]).data)
+    elif isinstance(pool, list | tuple) and isinstance(pool[0], str):
+        for text in pool:
+            whole.update(f"{len(text)} {text}".encode(errors="surrogatepass"))
+    return f"{about['length']}-{whole.hexdigest()}"
