@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from badge.errors import InputError, MissingExtraError, ModelError
 from badge.models.digest import model_digest
+from badge.models.pools import stacked
 
 __all__ = ["HF", "Encoded", "Rows", "encoder_digest", "from_hf", "function_module"]
 
@@ -43,7 +45,7 @@ class Rows(nn.Module):
 
 
 class _Function(nn.Module):
-    """A function of a batch; texts and images, which are no tensors, it has met already on their way in."""
+    """A function of a batch; what stands in for the tokenizer has called it already where examples come one by one."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -54,8 +56,8 @@ class _Function(nn.Module):
 
 
 def function_module(function: Callable[[Any], Any]) -> tuple[nn.Module, Callable[[list[Any]], dict[str, Tensor]]]:
-    """A function `batch -> [n, D]` as a module, and as what stands in for the tokenizer where examples are no numbers."""
-    return _Function(function), lambda examples: {"embedded": _tensor(function(examples))}
+    """A function `batch -> [n, D]` as a module, and as what stands in for the tokenizer of a pool."""
+    return _Function(function), lambda examples: {"embedded": _tensor(function(_batch(examples)))}
 
 
 def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
@@ -123,6 +125,14 @@ def encoder_digest(encoder: Any, name: str | None) -> str:
             repr(code.co_names),
         ]
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
+
+
+def _batch(examples: list[Any]) -> Any:
+    """Examples that are arrays or tensors as one tensor; others as the list that they are."""
+    together = stacked(examples)
+    return (
+        torch.from_numpy(together) if isinstance(together, np.ndarray) and together.dtype.kind in "fiub" else together
+    )
 
 
 def _tensor(rows: Any) -> Tensor:

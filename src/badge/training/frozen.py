@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from badge.data.files import cache_folder
 from badge.errors import InputError
 from badge.models import predict
-from badge.models.pools import example, fingerprint, length
+from badge.models.digest import fingerprint
+from badge.models.pools import open_pool
 from badge.training.encoders import HF, Encoded, Rows, encoder_digest, from_hf, function_module
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.trainer import Fit
@@ -116,7 +117,7 @@ class Frozen:
 
 
 def _holds_texts(pool: Any) -> bool:
-    return length(pool) > 0 and not hasattr(pool, "shape") and isinstance(example(pool[0]), str)
+    return isinstance(open_pool(pool).item(0), str)
 
 
 def _pool_digest(pool: Any) -> str:
