@@ -44,7 +44,8 @@ class UnknownNameError(InputError):
     """A name that is not in its registry."""
 
     def __init__(self, kind: str, name: object, known: list[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(known)}")
+        shown = repr(name) if len(repr(name)) <= 80 else f"{repr(name)[:79]}…"
+        super().__init__(f"unknown {kind} {shown}; known: {', '.join(known)}")
 
 
 class NoCandidatesError(InputError):

@@ -335,3 +335,37 @@ def test_arff_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arff_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         arff.read(text.splitlines())
+
+
+def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BADGE_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "mine.npz", X=rng.normal(5, 3, size=(50, 4)), y=np.arange(50) % 3)
+    found = badge.data.load("mine", seed=1)
+    assert (len(found.y_train), len(found.y_test), found.classes, found.complete) == (45, 5, 3, True)
+    np.testing.assert_allclose(found.X_train.mean(0), 0, atol=1e-6)
+    images = rng.integers(0, 256, size=(20, 5, 5), dtype=np.uint8)
+    np.savez(tmp_path / "pictures.npz", X_train=images, y_train=[0, 1] * 10, X_test=images, y_test=[0, 1] * 10)
+    assert badge.data.load("pictures").shape == (1, 5, 5)
+    for name in ("theirs", "../mine", "a" * 300, "a\x00b", "\ud800"):
+        with pytest.raises(UnknownNameError, match=r"<name>.npz in the folder that BADGE_DATA names"):
+            badge.data.load(name)
+
+
+def test_a_damaged_file_is_refused_or_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BADGE_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 4)), np.arange(50) % 3
+    np.savez_compressed(tmp_path / "mine.npz", X=x, y=y)
+    whole, expected = (tmp_path / "mine.npz").read_bytes(), badge.data.load("mine")
+    for _ in range(80):
+        content = bytearray(whole)
+        for at in rng.integers(0, len(content), size=2):
+            content[at] ^= 1 << int(rng.integers(8))
+        (tmp_path / "mine.npz").write_bytes(content)
+        try:
+            found = badge.data.load("mine")
+        except DataError as error:
+            assert "\n" not in str(error) and len(str(error)) < 600
+        else:
+            assert np.array_equal(found.X_train, expected.X_train)

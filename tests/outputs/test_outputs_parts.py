@@ -123,7 +123,7 @@ def test_parts_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
     shutil.rmtree(path / "part-008")
     cases.append((path, r"part-008 is missing: run the same"))
     path = broken("torn")
-    (path / "part-008" / "progress").write_text("5\n")
+    (path / "part-008" / "progress").write_text("5 0 0 0 0\n")
     cases.append((path, r"part-008 holds 5 of 30 rows"))
     path = broken("copied")
     shutil.copytree(path / "part-008", path / "part-x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import badge
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, WriteError
 from badge.outputs import store as outputs_store
 
 N = 31
@@ -202,7 +203,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(InputError, match=r"cannot reserve 0.00 GiB .*No space left"):
+    with pytest.raises(WriteError, match=r"cannot reserve 0.00 GiB .*No space left"):
         badge.predict(Counting(), X, out=tmp_path)
 
 
@@ -224,3 +225,61 @@ def test_opening_reads_nothing_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     out = badge.Outputs.load(tmp_path)
     assert out.embeddings.shape == (rows, 100)
     assert resident() - before < 20 * 2**20
+
+
+def test_arrays_that_were_changed_are_noticed_and_copies_are_not_refused(tmp_path: Path) -> None:
+    """Every bit counts: numbers that are still valid, but not the model's, are no better."""
+    badge.predict(Counting(), X, out=tmp_path / "a")
+    expected = badge.select_from(badge.Outputs.load(tmp_path / "a"), 5).tolist()
+    shutil.copytree(tmp_path / "a", tmp_path / "copy", copy_function=shutil.copyfile)
+    assert badge.select_from(badge.Outputs.load(tmp_path / "copy"), 5).tolist() == expected
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        folder = tmp_path / f"c{trial}"
+        shutil.copytree(tmp_path / "a", folder)
+        file = folder / ("probabilities.npy" if trial % 2 else "embeddings.npy")
+        content = bytearray(file.read_bytes())
+        content[int(rng.integers(0, len(content)))] ^= 1 << int(rng.integers(8))
+        file.write_bytes(content[: rng.integers(len(content))] if trial % 5 == 0 else content)
+        try:
+            picks = badge.select_from(badge.Outputs.load(folder), 5).tolist()
+        except InputError as error:
+            assert "\n" not in str(error) and len(str(error)) < 600
+        else:
+            assert picks == expected  # a space in the header
+
+
+def test_rows_that_were_changed_before_a_pass_goes_on_are_noticed(tmp_path: Path) -> None:
+    net = Counting()
+    net.stop_at = 13
+    with pytest.raises(KeyboardInterrupt):
+        badge.predict(net, X, batch_size=4, out=tmp_path)
+    np.load(tmp_path / "embeddings.npy", mmap_mode="r+")[3, 0] += 1
+    net.stop_at = 10**9
+    with pytest.raises(InputError, match="was changed since it was written: delete the directory"):
+        badge.predict(net, X, batch_size=4, out=tmp_path)
+
+
+@pytest.mark.parametrize("meta", ["[]", '"x"', "null", "[" * 100_000, '{"format": 1, "rows": "9"}', "\xff"])
+def test_a_description_that_is_none(meta: str, tmp_path: Path) -> None:
+    badge.predict(Counting(), X, out=tmp_path)
+    (tmp_path / "outputs.json").write_text(meta, encoding="latin-1")
+    for call in (badge.Outputs.load, lambda path: badge.predict(Counting(), X, out=path)):
+        with pytest.raises(InputError, match=r"outputs.json is damaged: delete the directory"):
+            call(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
+    badge.predict(Counting(), X, out=tmp_path)
+    for name in ("embeddings.npy", "progress", "outputs.json"):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(InputError):
+            badge.Outputs.load(tmp_path)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError, match=r"file/out cannot be written: Not a directory"):
+        badge.predict(Counting(), X, out=tmp_path / "file" / "out")

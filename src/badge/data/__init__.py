@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from badge.data.dataset import Dataset
 from badge.data.files import cache_folder
 from badge.errors import DataError, MissingExtraError, UnknownNameError
 
-__all__ = ["NAMES", "Dataset", "cache_folder", "load", "resolve"]
+__all__ = ["NAMES", "Dataset", "cache_folder", "check_name", "load", "resolve"]
 
 #: The authors' code takes at most this many rows of an OpenML set for training.
 MOST_TRAINING_ROWS = 50_000
@@ -52,23 +53,27 @@ NAMES = list(_ABOUT)
 def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
     """The data set `name`, from `$BADGE_DATA/<name>.npz`, the user's cache or its source, in this order.
 
-    Sets that come without a split are shuffled and split by `seed`, with one row of each class in training first.
+    A name that is none of the built-in ones is that of a file of one's own in `$BADGE_DATA`, with the same arrays. Sets that
+    come without a split are shuffled and split by `seed`, with one row of each class in training first.
     `standardise=False` keeps the values as they are stored.
 
     >>> import badge
     >>> badge.data.load("digits")
     Dataset(digits: 1,437 training and 360 test examples of shape (1, 8, 8), 10 classes; from 1,797 of 1,797 rows)
     """
-    if name not in _ABOUT:
-        raise UnknownNameError("data set", name, [*NAMES, "or your own as package.module:load"])
+    check_name(name)
     generator(seed)  # refuses what is not a seed
-    about = _ABOUT[name]
-    stored = _digits() if name == "digits" else files.arrays(name, progress)
+    if name not in _ABOUT:
+        stored = files.read(files.own_file(name) or Path(), "make it again with numpy.savez")
+        about = _own(stored)
+    else:
+        about = _ABOUT[name]
+        stored = _digits() if name == "digits" else files.arrays(name, progress)
     if "X" in stored:
         x, y = stored["X"], stored["y"]
         if about.categorical:
             x = prepare.one_hot(x)
-        train, test = prepare.split(y, seed, about.test_share, MOST_TRAINING_ROWS)
+        train, test = prepare.split(y, seed, about.test_share, MOST_TRAINING_ROWS if name in _ABOUT else len(y))
         x_train, y_train, x_test, y_test = x[train], y[train], x[test], y[test]
         rows = len(y)
     else:
@@ -86,6 +91,13 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     return Dataset(x_train, y_train, x_test, y_test, classes, name, names, rows, about.total)
 
 
+def check_name(name: str) -> None:
+    """Refuse what is neither a built-in set nor a file in `$BADGE_DATA` nor of the form package.module:load."""
+    if ":" not in name and name not in _ABOUT and files.own_file(name) is None:
+        own = "your own as package.module:load or as <name>.npz in the folder that BADGE_DATA names"
+        raise UnknownNameError("data set", name, [*NAMES, own])
+
+
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
     """The data set of a name, or of one's own "package.module:load", which is called with the seed."""
     if ":" not in name:
@@ -94,6 +106,13 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
     if not isinstance(found, Dataset):
         raise DataError(f"{name} must return a badge.data.Dataset, not {type(found).__name__}")
     return found
+
+
+def _own(stored: files.Arrays) -> _About:
+    """A file of one's own: bytes of three or four dimensions are images, everything else a table."""
+    x = stored["X"] if "X" in stored else stored["X_train"]
+    rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
+    return _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
 
 
 def _check_bytes(name: str, *parts: files.Array) -> None:

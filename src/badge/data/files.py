@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from badge.core.npz import DAMAGED, in_short, read_npz
 from badge.data.sources import fetch
 from badge.errors import DataError
 
-__all__ = ["arrays", "cache_folder"]
+__all__ = ["arrays", "cache_folder", "own_file", "read"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = dict[str, Array]
@@ -37,7 +37,7 @@ def arrays(name: str, progress: bool = True) -> Arrays:
     cached = cache_folder() / f"{name}.npz"
     for path in [*places, cached]:
         if path.is_file():
-            return _read(path)
+            return read(path)
     try:
         return _download(name, cached, progress)
     except (DataError, OSError) as error:
@@ -60,17 +60,24 @@ def _download(name: str, path: Path, progress: bool) -> Arrays:
     return found
 
 
-def _read(path: Path) -> Arrays:
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{path} is damaged (not an npz file): remove it, and it is downloaded again")
+def own_file(name: str) -> Path | None:
+    """`<name>.npz` in `$BADGE_DATA`, of a set that is not among the built-in ones; None where there is none."""
+    given = os.environ.get("BADGE_DATA")
+    if not given or not re.fullmatch(r"[\w.-]{1,100}", name):
+        return None
+    path = Path(given) / f"{name}.npz"
+    return path if path.is_file() else None
+
+
+def read(path: Path, way_out: str = "remove it, and it is downloaded again") -> Arrays:
+    """The arrays of a file, with one label for each row."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            found = {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path} is damaged ({error}): remove it, and it is downloaded again") from error
+        found = read_npz(path)
+    except DAMAGED as error:
+        raise DataError(f"{path} is damaged ({in_short(error)}): {way_out}") from error
     pairs = [("X_train", "y_train"), ("X_test", "y_test")] if "X_train" in found else [("X", "y")]
     if not all(x in found and y in found for x, y in pairs):
-        held = ", ".join(sorted(found)) or "no arrays"
+        held = ", ".join(sorted(found)[:10]) or "no arrays"
         raise DataError(f"{path} holds {held}; needed are X_train, y_train, X_test, y_test or X, y")
     for x, y in pairs:
         if found[x].ndim < 2 or found[y].shape != found[x].shape[:1]:

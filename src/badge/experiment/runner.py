@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from badge import data, strategies
-from badge.errors import BadgeError, UnknownNameError
+from badge.errors import BadgeError
 from badge.experiment.cell import Cell, Notify, finished, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
@@ -34,8 +34,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: 
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
         strategies.get(cell.strategy)
         networks.resolve(cell.model, cell.width)
-        if ":" not in cell.data and cell.data not in data.NAMES:
-            raise UnknownNameError("data set", cell.data, data.NAMES)
+        data.check_name(cell.data)
     failed: list[Outcome] = []
     waiting: list[Cell] = []
     fetched: dict[str, Exception | None] = {}

@@ -3,10 +3,11 @@
     dir/outputs.json         format, shapes, whose outputs these are
     dir/probabilities.npy    [N, C]
     dir/embeddings.npy       [N, D]
-    dir/progress             rows that are safely on disk
+    dir/progress             rows that are safely on disk, and their checksums
 
 Rows are flushed before they are counted, so that a process killed at any time loses at most the last second of work.
-Rows are validated before they are written: opening a directory reads nothing but its headers.
+Rows are validated before they are written: opening a directory whose files nobody has touched since reads nothing but its
+headers. Of others every row is compared with the checksum: numbers that were changed are refused.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from badge.errors import InputError
+from badge.core.npz import DAMAGED, in_short
+from badge.core.writing import folder_for, replacing, writing_to
+from badge.errors import InputError, WriteError
+from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
 __all__ = ["Writer", "read"]
 
 FORMAT = 1
-META, PROGRESS = "outputs.json", "progress"
+META = "outputs.json"
 ARRAYS = ("probabilities", "embeddings")
 FLUSH_SECONDS = 1.0
 
@@ -37,13 +41,15 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     meta = _meta(path)
     if meta is None:
         raise InputError(f"{path} holds no outputs: badge.predict(..., out=...) makes such a directory")
-    done = _progress(path)
-    if done < meta["rows"]:
+    progress = read_progress(path)
+    if progress.rows < meta["rows"]:
         raise InputError(
-            f"{path} holds {done:,} of {meta['rows']:,} rows: run the same badge.predict(..., out=...) to finish it"
+            f"{path} holds {progress.rows:,} of {meta['rows']:,} rows: run the same badge.predict(..., out=...) to finish it"
         )
-    p, h = _open(path, meta, "r")
-    return p, h
+    arrays = _open(path, meta, "r")
+    if progress.rows > meta["rows"] or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
+        raise InputError(f"{path} was changed since badge.predict wrote it: delete the directory and predict again")
+    return arrays
 
 
 class Writer:
@@ -56,10 +62,10 @@ class Writer:
         self.path = Path(directory)
         self.rows, self.identity = rows, identity
         self.arrays: tuple[Array, Array] | None = None
-        self.path.mkdir(parents=True, exist_ok=True)
+        folder_for(self.path)
         meta = _meta(self.path)
         if meta is None:
-            others = sorted(p.name for p in self.path.iterdir() if p.name != META + ".new")
+            others = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-"))
             if others:
                 raise InputError(
                     f"{self.path} is not empty and holds no outputs of badge ({others[0]}, …): name another"
@@ -71,9 +77,15 @@ class Writer:
                     f"{self.path} holds the outputs of another {' and another '.join(wrong)}: name another "
                     "directory, or delete this one"
                 )
-        self.done = 0 if meta is None else _progress(self.path)
-        if meta is not None and self.done:
+        progress = Progress() if meta is None else read_progress(self.path)
+        if meta is not None and progress.rows:
             self.arrays = _open(self.path, meta, "r+")
+            untouched = progress.rows == rows and _changed(self.path) == progress.changed
+            if progress.rows > rows or not (untouched or same_rows(self.arrays, progress)):
+                raise InputError(
+                    f"{self.path} was changed since it was written: delete the directory and predict again"
+                )
+        self.done, self._sums = progress.rows, progress.sums
         self._counted, self._clock = self.done, time.monotonic()
 
     def write(self, probabilities: Array, embeddings: Array) -> None:
@@ -81,20 +93,23 @@ class Writer:
         if self.arrays is None:
             self.arrays = self._create(probabilities, embeddings)
         stop = self.done + len(probabilities)
+        sums: list[int] = []
         for array, rows in zip(self.arrays, (probabilities, embeddings), strict=True):
             if rows.shape[1:] != array.shape[1:]:
                 raise InputError(f"rows of width {rows.shape[1]} after rows of width {array.shape[1]}")
             array[self.done : stop] = rows
-        self.done = stop
+            sums.append(checksum(array, self.done, stop, self._sums[len(sums)]))
+        self.done, self._sums = stop, (sums[0], sums[1])
         if time.monotonic() - self._clock > FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
         """Bring the rows to disk, then count them."""
         if self.arrays is not None and self._counted < self.done:
-            for array in self.arrays:
-                array.flush()  # type: ignore[attr-defined]
-            _write(self.path / PROGRESS, f"{self.done:020d}\n")
+            with writing_to(self.path):
+                for array in self.arrays:
+                    array.flush()  # type: ignore[attr-defined]
+            write_progress(self.path, Progress(self.done, self._sums, _changed(self.path)))
             self._counted = self.done
         self._clock = time.monotonic()
 
@@ -102,14 +117,14 @@ class Writer:
         meta: dict[str, Any] = {"format": FORMAT, "rows": self.rows, "identity": self.identity}
         for name, rows in zip(ARRAYS, (probabilities, embeddings), strict=True):
             meta[name] = {"columns": rows.shape[1], "dtype": rows.dtype.name}
-        new = self.path / (META + ".new")
-        _write(new, json.dumps(meta, indent=1) + "\n")
-        new.replace(self.path / META)
+        with replacing(self.path / META) as stream:
+            stream.write(json.dumps(meta, indent=1) + "\n")
         made = []
         for name in ARRAYS:
             shape = (self.rows, meta[name]["columns"])
             file = self.path / f"{name}.npy"
-            made.append(np.lib.format.open_memmap(file, mode="w+", dtype=meta[name]["dtype"], shape=shape))
+            with writing_to(file):
+                made.append(np.lib.format.open_memmap(file, mode="w+", dtype=meta[name]["dtype"], shape=shape))
             if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash in the middle
                 _reserve(file)
         return made[0], made[1]
@@ -121,18 +136,13 @@ def _reserve(file: Path) -> None:
         try:
             os.posix_fallocate(handle.fileno(), 0, size)
         except OSError as error:
-            raise InputError(f"cannot reserve {size / 2**30:.2f} GiB for {file}: {error.strerror}") from error
+            raise WriteError(f"cannot reserve {size / 2**30:.2f} GiB for {file}: {error.strerror}") from error
 
 
-def _write(file: Path, content: str) -> None:
-    """In place and to disk; so few bytes go there in one piece."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, content.encode())
-        os.ftruncate(descriptor, len(content.encode()))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _changed(path: Path) -> tuple[int, int]:
+    """When the two arrays were last changed."""
+    p, h = ((path / f"{name}.npy").stat().st_mtime_ns for name in ARRAYS)
+    return p, h
 
 
 def _meta(path: Path) -> dict[str, Any] | None:
@@ -141,22 +151,15 @@ def _meta(path: Path) -> dict[str, Any] | None:
         return None
     try:
         meta: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        complete = {"format", "rows", "identity", *ARRAYS} <= set(meta)
-    except ValueError:
-        complete = False
-    if not complete:
+        sound = isinstance(meta["rows"], int) and isinstance(meta["identity"], dict) and "format" in meta
+        sound = sound and all(isinstance(meta[name]["columns"], int) and "dtype" in meta[name] for name in ARRAYS)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        sound = False
+    if not sound:
         raise InputError(f"{file} is damaged: delete the directory and predict again")
     if meta["format"] != FORMAT:
-        raise InputError(f"{file} has format {meta['format']}; this version of badge reads format {FORMAT}")
+        raise InputError(f"{file} has format {str(meta['format'])[:40]}; this version of badge reads format {FORMAT}")
     return meta
-
-
-def _progress(path: Path) -> int:
-    file = path / PROGRESS
-    text = file.read_text(encoding="ascii").strip() if file.is_file() else "0"
-    if not text.isdigit():
-        raise InputError(f"{file} is damaged: delete the directory and predict again")
-    return int(text)
 
 
 def _open(path: Path, meta: dict[str, Any], mode: Any) -> tuple[Array, Array]:
@@ -164,9 +167,12 @@ def _open(path: Path, meta: dict[str, Any], mode: Any) -> tuple[Array, Array]:
     for name in ARRAYS:
         file = path / f"{name}.npy"
         try:
-            array = np.load(file, mmap_mode=mode)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file} cannot be opened ({error}): delete the directory and predict again") from error
+            if not file.is_file():
+                raise FileNotFoundError("it is not there")
+            array = np.load(file, mmap_mode=mode, allow_pickle=False)
+        except DAMAGED as error:
+            again = "delete the directory and predict again"
+            raise InputError(f"{file} cannot be opened ({in_short(error)}): {again}") from error
         if array.shape != (meta["rows"], meta[name]["columns"]) or array.dtype.name != meta[name]["dtype"]:
             raise InputError(f"{file} is {array.dtype} {array.shape}, not what {META} says: predict again")
         arrays.append(array)
