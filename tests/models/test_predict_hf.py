@@ -253,3 +253,133 @@ def test_what_is_refused(tokenizer: Any) -> None:
         badge.predict(bert(), torch.utils.data.TensorDataset(ids, torch.ones_like(ids)))
     with pytest.raises(ModelError, match="problem_type='multi_label_classification'"):
         badge.predict(bert(problem_type="multi_label_classification"), TEXTS, tokenizer=tokenizer)
+
+
+TITLES = [" ".join(RNG.choice(WORDS, size=2)) for _ in TEXTS]
+
+
+def test_two_texts_are_a_pair(tokenizer: Any) -> None:
+    model = bert(initializer_range=0.5).eval()
+    encoded = tokenizer(TEXTS, TITLES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(input_ids=encoded["input_ids"], attention_mask=encoded["attention_mask"]).logits.softmax(dim=1)
+    alone = badge.predict(model, TEXTS, tokenizer=tokenizer).probabilities
+    assert not torch.allclose(alone, expected, atol=1e-4)
+    pairs = list(zip(TEXTS, TITLES, strict=True))
+    import pandas as pd
+
+    pools = {
+        "tuples": pairs,
+        "lists": [list(pair) for pair in pairs],
+        "tuples with a label": [(a, b, 1) for a, b in pairs],
+        "columns of a dict": {"text": TEXTS, "text_pair": TITLES, "label": [0] * len(TEXTS)},
+        "columns of a dataset": datasets.Dataset.from_dict({"premise": TEXTS, "hypothesis": TITLES, "idx": [1] * 23}),
+        "columns in any order": datasets.Dataset.from_dict({"sentence2": TITLES, "sentence1": TEXTS}),
+        "a table": pd.DataFrame({"question1": TEXTS, "question2": TITLES}),
+        "dict items": [{"premise": a, "hypothesis": b, "label": 0} for a, b in pairs],
+        "a loader": torch.utils.data.DataLoader(pairs, batch_size=5),
+    }
+    for name, pool in pools.items():
+        out = badge.predict(model, pool, tokenizer=tokenizer, batch_size=7)
+        torch.testing.assert_close(out.probabilities, expected, rtol=1e-4, atol=1e-5, msg=name)
+    labelled = badge.predict(model, [(text, 1) for text in TEXTS], tokenizer=tokenizer).probabilities
+    torch.testing.assert_close(labelled, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_of_several_text_columns_none_is_chosen_silently(tokenizer: Any) -> None:
+    columns = {"text": TEXTS, "title": TITLES}
+    for pool in (datasets.Dataset.from_dict(columns), columns, [dict(zip(columns, row)) for row in zip(TEXTS, TITLES)]):  # noqa: B905
+        with pytest.raises(InputError, match=r"the text columns are \['text', 'title'\]: keep the one to read"):
+            badge.predict(bert(), pool, tokenizer=tokenizer)
+
+
+def limitless(tokenizer: Any) -> Any:
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def test_texts_longer_than_the_models_positions(tokenizer: Any) -> None:
+    long = [*TEXTS, " ".join(WORDS * 5)]
+    free = limitless(tokenizer)
+    assert free.model_max_length > 10**9
+    t = transformers
+    models = (bert(), t.RobertaForSequenceClassification(t.RobertaConfig(**SMALL)), decoders()["gpt2"])
+    for model, positions in zip(models, (40, 39, 40), strict=True):
+        out = badge.predict(model, long, tokenizer=free)
+        cut = [*TEXTS, " ".join((WORDS * 5)[:positions])]
+        torch.testing.assert_close(out.probabilities, badge.predict(model, cut, tokenizer=free).probabilities)
+    shorter = badge.predict(bert(), long, tokenizer=free, max_length=5).probabilities
+    five = [" ".join(text.split()[:5]) for text in long]
+    torch.testing.assert_close(shorter, badge.predict(bert(), five, tokenizer=free).probabilities)
+    assert len(badge.select(bert(), long, k=2, tokenizer=free, max_length=5)) == 2
+    with pytest.raises(InputError, match="max_length=41 is more than the model's 40 positions"):
+        badge.predict(bert(), long, tokenizer=free, max_length=41)
+    with pytest.raises(InputError, match="max_length must be a whole number"):
+        badge.predict(bert(), long, tokenizer=free, max_length=0)
+    with pytest.raises(InputError, match="pass such a tokenizer="):
+        badge.predict(bert(), long, tokenizer=lambda texts: torch.zeros(len(texts), 3), max_length=3)
+
+
+def test_a_text_that_is_missing_is_named_by_its_row(tokenizer: Any) -> None:
+    import pandas as pd
+
+    holes = list(TEXTS)
+    holes[17] = None
+    tables = (pd.Series(holes), pd.DataFrame({"text": holes}), datasets.Dataset.from_dict({"text": holes}))
+    for pool in (holes, [*tables][2], {"text": holes}, [(text, 0) for text in holes]):
+        with pytest.raises(InputError, match="row 17 of the pool is None where a text is needed"):
+            badge.predict(bert(), pool, tokenizer=tokenizer, batch_size=17)  # it is the first of its batch
+    for pool in tables[:2]:
+        with pytest.raises(InputError, match=r"row 17 of the pool is (None|nan) where a text is needed"):
+            badge.predict(bert(), pool, tokenizer=tokenizer, batch_size=5)
+    pairs = [(text, title) for text, title in zip(TEXTS, TITLES, strict=True)]
+    pairs[3] = (pairs[3][0], None)
+    with pytest.raises(InputError, match=r"row 3 of the pool is .* where a pair of texts is needed"):
+        badge.predict(bert(), pairs, tokenizer=tokenizer)
+
+
+def test_a_tokenizer_that_cannot(tokenizer: Any) -> None:
+    padless = limitless(tokenizer)
+    padless.pad_token = None
+    with pytest.raises(InputError, match=r"cannot take rows 0 to 22 .*padding token"):
+        badge.predict(bert(), TEXTS, tokenizer=padless)
+    with pytest.raises(InputError, match="one thing under two names"):
+        badge.predict(bert(), TEXTS, tokenizer=tokenizer, processor=tokenizer)
+
+
+@pytest.mark.parametrize("keyword", ["processor", "tokenizer"])
+def test_an_image_processor_runs_on_arrays_and_tensors(keyword: str) -> None:
+    from PIL import Image
+
+    model, processor = vit(), transformers.ViTImageProcessor(size={"height": 8, "width": 8})
+    pixels = RNG.integers(0, 256, size=(9, 10, 12, 3), dtype=np.uint8)
+    first = pixels.transpose(0, 3, 1, 2).copy()
+    expected = badge.predict(
+        model, processor([Image.fromarray(p) for p in pixels], return_tensors="pt")["pixel_values"]
+    )
+    pools = {
+        "array, channels last": pixels,
+        "array, channels first": first,
+        "tensor, channels last": torch.from_numpy(pixels),
+        "tensor, channels first": torch.from_numpy(first),
+        "floats of 0 to 255": first.astype(np.float32),
+        "list of arrays": list(pixels),
+        "list of (tensor, label)": [(image, 1) for image in torch.from_numpy(first)],
+        "TensorDataset": torch.utils.data.TensorDataset(torch.from_numpy(first), torch.zeros(9)),
+        "dict": {"image": pixels, "label": [0] * 9},
+        "dataset": datasets.Dataset.from_dict({"image": first, "label": [0] * 9}).with_format("torch"),
+        "loader": torch.utils.data.DataLoader(torch.from_numpy(first), batch_size=4),
+    }
+    for name, pool in pools.items():
+        out = badge.predict(model, pool, batch_size=4, **{keyword: processor})
+        torch.testing.assert_close(out.probabilities, expected.probabilities, rtol=1e-4, atol=1e-5, msg=name)
+    with pytest.raises(InputError, match="are scaled already, and the processor would scale them again"):
+        badge.predict(model, first / 255, **{keyword: processor})
+    with pytest.raises(InputError, match=r"images of shape \(3, 10, 3\)"):
+        badge.predict(model, first[:, :, :, :3], **{keyword: processor})
+    with pytest.raises(InputError, match=r"images of shape \(10, 12\)"):
+        badge.predict(model, pixels[..., 0], **{keyword: processor})

@@ -415,3 +415,49 @@ def test_progress(capfd: pytest.CaptureFixture[str]) -> None:
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "predicting" in captured.err and "37/37" in captured.err
+
+
+class Scriptable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.body = nn.Conv2d(3, 4, 3), nn.Linear(4, 5)
+        self.drop, self.fc, self.other = nn.Dropout(0.5), nn.Linear(5, 3), nn.Linear(5, 3)
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.drop(torch.relu(self.body(self.conv(x).mean(dim=(2, 3)))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.features(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("way", ["script", "trace", "freeze"])
+def test_scripted_and_traced_networks(way: str) -> None:
+    net, images = Scriptable().eval(), torch.randn(11, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    scripted = torch.jit.trace(net, images) if way == "trace" else torch.jit.script(net)
+    scripted = torch.jit.freeze(scripted) if way == "freeze" else scripted.train()
+    out = badge.predict(scripted, images, batch_size=4)
+    with torch.no_grad():
+        torch.testing.assert_close(out.embeddings, net.features(images))
+        torch.testing.assert_close(out.probabilities, net(images).softmax(dim=1))
+    if way != "freeze":
+        assert scripted.training
+        torch.testing.assert_close(badge.predict(scripted, images, head="fc").embeddings, out.embeddings)
+        with pytest.raises(ModelError, match="head='other' did not run"):
+            badge.predict(scripted, images, head="other")
+
+
+def test_pixels_of_whole_numbers_are_not_guessed_at() -> None:
+    pixels = torch.randint(0, 256, (5, 3, 8, 8), dtype=torch.uint8)
+    for pool in (pixels, pixels.numpy(), list(pixels), {"x": pixels}):
+        with pytest.raises(InputError, match=r"holds torch.uint8 and the model takes torch.float32: .*processor="):
+            badge.predict(Scriptable(), pool)
+    scaled = badge.predict(Scriptable(), pixels, processor=lambda images: torch.stack(images) / 255)
+    torch.testing.assert_close(scaled.embeddings, badge.predict(Scriptable(), pixels / 255).embeddings)
+
+    class Scaling(Scriptable):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x / 255)
+
+    torch.testing.assert_close(scaled.embeddings, badge.predict(Scaling(), pixels).embeddings)  # it knows how

@@ -87,10 +87,12 @@ def _rows_from(batch: Any, skip: int) -> Any:
 
 
 def _collated(batch: Any, start: int, encoder: Encoder) -> Any:
-    """A loader's batch: texts, which no collate_fn has tokenized, go through the encoder; the rest is as it is."""
-    if isinstance(batch, Mapping | Tensor):
+    """A loader's batch: texts and images, of which its collate_fn made no dict, go through the encoder."""
+    if isinstance(batch, Mapping):
         return batch
     inputs = without_label(batch, (1, 1), batch=True)
+    if isinstance(inputs, Tensor) and encoder.reads_arrays:
+        return encoder.examples(list(inputs), start)
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
         return encoder.examples(list(inputs), start)
     if isinstance(inputs, tuple) and all(isinstance(part, list | tuple) for part in inputs):  # pairs of texts

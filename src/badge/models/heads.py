@@ -77,6 +77,15 @@ class Recorder:
     def all(self) -> list[Call]:
         return [*self.calls, *self.tokens]
 
+    def narrowed(self, name: str) -> Recorder:
+        """One that watches a single module."""
+        return Recorder({name: self.modules[name]}, searching=False)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Around each forward pass."""
+        yield
+
     @contextmanager
     def attached(self) -> Iterator[Recorder]:
         handles = []

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.errors import InputError, ModelError
-from badge.models import answers, heads, inputs
+from badge.models import answers, heads, inputs, scripted
 
 __all__ = ["Run", "check_config", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
 
@@ -73,7 +73,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
     The flags are set one by one: `train()` may be overridden to do more, and would lose modes that differ below it.
     """
-    modes = [(module, module.training) for module in model.modules()]
+    modes = [(module, module.training) for module in model.modules() if hasattr(module, "training")]  # a frozen one not
     try:
         for module, _ in modes:
             module.training = False
@@ -142,9 +142,12 @@ def running(
         stack.enter_context(eval_mode(model))
         casting = _autocast(place, autocast)
         dtype = None if autocast else model_dtype(model)
-        layers = heads.linear_layers(model)
         wanted = None if head is None else heads.named_head(model, head)
-        watch = heads.Recorder(layers if wanted is None else {**layers, wanted[0]: wanted[1]}, searching=True)
+        watch: heads.Recorder = (
+            scripted.ScriptRecorder(model)
+            if scripted.is_scripted(model)
+            else heads.Recorder({**heads.linear_layers(model), **dict([wanted] if wanted else [])}, searching=True)
+        )
         attached = ExitStack()
         stack.enter_context(attached)
         attached.enter_context(watch.attached())
@@ -155,8 +158,14 @@ def running(
             args, kwargs = inputs.bind(model, batch)
             args, kwargs = inputs.place((args, kwargs), place, dtype)
             watch.clear()
-            with torch.no_grad(), casting, _uncompiled():
-                return model(*args, **kwargs), kwargs.get("attention_mask")
+            try:
+                with torch.no_grad(), casting, _uncompiled(), watch.watching():
+                    return model(*args, **kwargs), kwargs.get("attention_mask")
+            except RuntimeError as error:
+                pixels = _small_integers(args, kwargs, dtype)
+                if pixels is None:
+                    raise
+                raise pixels from error
 
         def run(rows: int, batch: Any) -> tuple[Tensor, Tensor]:
             nonlocal found, answer, watch
@@ -167,9 +176,9 @@ def running(
             logits = _rows_of_logits(parts[answer.logits], rows)
             returned = None if answer.embedding is None else parts[answer.embedding]
             if found is None:
-                found = _settle(layers, calls, logits, wanted, returned)
+                found = _settle(watch.modules, calls, logits, wanted, returned)
                 attached.close()  # from here on only the head is watched
-                watch = heads.Recorder({found.name: found.module} if found.index >= 0 else {}, searching=False)
+                watch = watch.narrowed(found.name) if found.index >= 0 else heads.Recorder({}, searching=False)
                 attached.enter_context(watch.attached())
             if found.index < 0:
                 assert returned is not None
@@ -181,6 +190,21 @@ def running(
             return _probabilities(logits, found.link, call), h.float()
 
         yield run
+
+
+def _small_integers(args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype | None) -> InputError | None:
+    """The error for pixels that a network of floats could not take; None where there are none such."""
+    kinds = {x.dtype for x in (*args, *kwargs.values()) if isinstance(x, Tensor)} & {
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+    }
+    if not kinds:
+        return None
+    return InputError(
+        f"the pool holds {kinds.pop()} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
+        "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
+    )
 
 
 def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:
