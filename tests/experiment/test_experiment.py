@@ -349,6 +349,35 @@ def test_the_small_grid() -> None:
     assert len(cells) == 63 and all(c.labels is not None for c in cells)
 
 
+def test_the_grid_for_two_cores() -> None:
+    """Every setting by itself has all seven strategies; seeds are outermost, so that it can be stopped anywhere."""
+    cells = read_grid(GRIDS / "cpu.toml")
+    assert len(cells) == 622 and all(c.labels is not None for c in cells)
+    assert [c.seed for c in cells] == sorted(c.seed for c in cells)
+    settings: dict[tuple[str, str, int, int], set[str]] = {}
+    for c in cells:
+        settings.setdefault((c.data, c.model, c.batch_size, c.seed), set()).add(c.strategy)
+    assert all(found >= set(strategies.PAPER) for found in settings.values())
+    mlp = {(data, size) for data, model, size, _ in settings if model == "mlp"}
+    tables = {"mnist", "svhn", "cifar10", "letter", "pokerhand", "randomrbf", "kropt"}
+    assert mlp == {(data, size) for data in tables for size in (100, 1000)} | {("trec", 100), ("banking77", 100)}
+    ablation = {c.data for c in cells if c.strategy == "kdpp"}
+    assert ablation == {c.data for c in cells if c.strategy == "kcenter-grad"} == {"letter", "mnist"}
+    assert {(c.data, c.model, c.width) for c in cells if c.model != "mlp"} == {
+        ("svhn", "resnet18", 16), ("cifar10", "vgg11", 16)
+    }  # fmt: skip
+
+
+def test_seeds_are_the_outermost_loop() -> None:
+    blocks = [{"batch_size": 10}, {"batch_size": 20, "seeds": 1}]
+    cells = cells_of({**BASE, "strategy": ["rand", "badge"], "seeds": [1, 0], "block": blocks})
+    assert [(c.seed, c.batch_size, c.strategy) for c in cells] == [
+        *((0, size, name) for size in (10, 20) for name in ("rand", "badge")),
+        (1, 10, "rand"),
+        (1, 10, "badge"),
+    ]
+
+
 BASE: dict[str, Any] = {"data": "digits", "model": "mlp", "batch_size": 10, "strategy": "rand"}
 
 

@@ -51,7 +51,7 @@ def run(
 
     Stopped at any moment, the same command continues where it stopped.
 
-    data: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt. model: mlp, resnet18, vgg11.
+    data: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt, banking77, trec. model: mlp, resnet18, vgg11.
     strategy: badge (the default), coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad.
 
     [bold]Examples[/bold]

@@ -1,4 +1,4 @@
-"""The paper's data sets by name, scikit-learn's digits, and one's own.
+"""The paper's data sets by name, scikit-learn's digits, two sets of short texts, and one's own.
 
 Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from badge.core.importing import imported
 from badge.core.rng import generator
-from badge.data import files, prepare
+from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
 from badge.data.files import cache_folder
 from badge.errors import DataError, MissingExtraError, UnknownNameError
@@ -34,6 +34,7 @@ class _About:
     images: bool = False
     categorical: bool = False
     test_share: float = 0.1
+    texts: bool = False
 
 
 _ABOUT = {
@@ -45,6 +46,8 @@ _ABOUT = {
     "pokerhand": _About(829_201),
     "randomrbf": _About(1_000_000),
     "kropt": _About(28_056, categorical=True),
+    "banking77": _About(10_003 + 3_080, texts=True),
+    "trec": _About(5_452 + 500, texts=True),
 }
 #: what `load` knows, in display order
 NAMES = list(_ABOUT)
@@ -53,6 +56,7 @@ NAMES = list(_ABOUT)
 def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
     """The data set `name`, from `$BADGE_DATA/<name>.npz`, the user's cache or its source, in this order.
 
+    banking77 and trec are texts, from `<name>.jsonl.xz` in the first two places (they are not downloaded).
     A name that is none of the built-in ones is that of a file of one's own in `$BADGE_DATA`, with the same arrays. Sets that
     come without a split are shuffled and split by `seed`, with one row of each class in training first.
     `standardise=False` keeps the values as they are stored.
@@ -68,7 +72,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
         about = _own(stored)
     else:
         about = _ABOUT[name]
-        stored = _digits() if name == "digits" else files.arrays(name, progress)
+        stored = _digits() if name == "digits" else texts.arrays(name) if about.texts else files.arrays(name, progress)
     if "X" in stored:
         x, y = stored["X"], stored["y"]
         if about.categorical:

@@ -52,7 +52,9 @@ def read_grid(path: Path) -> list[Cell]:
 
 
 def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
-    """The cells of a grid, without repeats: data and model by turns of seed, batch size and strategy.
+    """The cells of a grid, without repeats: by seed, and within a seed in the order of the file, strategies innermost.
+
+    So that whenever a grid is stopped, what it has can be compared in pairs.
 
     >>> grid = {"seeds": 2, "batch_size": 100, "data": "digits", "model": "mlp", "strategy": ["badge", "rand"]}
     >>> [(cell.seed, cell.strategy) for cell in cells_of(grid)]
@@ -62,7 +64,9 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     defaults = {key: value for key, value in settings.items() if key != "block"}
     if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
         raise InputError("blocks are written [[block]], with two brackets")
-    cells = list(dict.fromkeys(cell for block in blocks for cell in _block({**defaults, **block})))
+    cells = sorted(
+        dict.fromkeys(cell for block in blocks for cell in _block({**defaults, **block})), key=lambda cell: cell.seed
+    )
     names: dict[str, Cell] = {}
     for cell in cells:
         if names.setdefault(cell.name, cell) != cell:
