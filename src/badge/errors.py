@@ -7,6 +7,7 @@
     ├── RankError (also ValueError)       a k-DPP asked for more points than the kernel has rank
     ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
     ├── DataError                         a data set that is missing, damaged or cannot be downloaded
+    ├── ClusterError                      a Ray cluster that cannot be reached, or of which nothing is left
     ├── JournalError                      a journal that is locked, damaged or belongs to another run
     ├── ServerError                       a server that badge talks to is gone, or refuses what it is asked
     ├── WriteError (also OSError)         a file, folder or standard output that cannot be written
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadgeError",
+    "ClusterError",
     "DataError",
     "InputError",
     "JournalError",
@@ -62,6 +64,10 @@ class ModelError(BadgeError, ValueError):
 
 class DataError(BadgeError):
     """A data set that is missing, damaged or cannot be downloaded."""
+
+
+class ClusterError(BadgeError):
+    """A Ray cluster that cannot be reached, or of which nothing is left."""
 
 
 class JournalError(BadgeError):

@@ -1,0 +1,166 @@
+"""What workers are given: ranges of a pool, batches of a data set; and what is known of either before work starts."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset, Subset
+
+from badge.cluster.names import check_names, named_twice, stored_names
+from badge.errors import InputError
+from badge.models import digest
+from badge.models.inputs import LABEL_KEYS
+from badge.models.pools import is_hf_dataset
+
+__all__ = ["Plan", "inputs_of", "is_ray_dataset", "piece", "plan_dataset", "plan_pool", "quiet_in_order"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pool or a `ray.data.Dataset`, looked at before work starts."""
+
+    rows: int
+    digest: str
+    first: Any  #: its first row or two, as a pool
+    row_bytes: int  #: what an input takes, about
+    dataset: Any = None
+    pool: Any = None  #: ranges of it are sent to workers
+    carried: Any = None  #: or each worker has the whole of it: it reads its rows from elsewhere
+    names: NDArray[Any] | None = None
+
+
+def is_ray_dataset(dataset: Any) -> bool:
+    library = sys.modules.get("ray.data")
+    return library is not None and isinstance(dataset, library.Dataset)
+
+
+@contextmanager
+def quiet_in_order(dataset: Any) -> Iterator[None]:
+    """The data set gives its rows in their order, and Ray Data says nothing but errors."""
+    context, log = dataset.context, logging.getLogger("ray.data")
+    options = context.execution_options
+    before = options.preserve_order, context.enable_progress_bars, log.level
+    options.preserve_order, context.enable_progress_bars = True, False
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        options.preserve_order, context.enable_progress_bars = before[:2]
+        log.setLevel(before[2])
+
+
+def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
+    """Reads the names of all rows: one that is there twice is an error before anything is computed."""
+    with quiet_in_order(dataset):
+        columns = list(dataset.columns() or [])
+    if id is None:
+        raise InputError(f"a ray.data.Dataset has no positions: name its rows by id=, one of its columns {columns}")
+    if id not in columns:
+        raise InputError(f"the data set has no column {id!r} to name its rows by; it has {columns}")
+    if not [name for name in columns if name != id and name not in LABEL_KEYS]:
+        raise InputError(f"the data set has no column for the model beside {id!r}: it has {columns}")
+    with quiet_in_order(dataset):
+        rows, names = check_names(ray, dataset.select_columns([id]).to_arrow_refs(), id)
+        first = {name: values for name, values in dataset.take_batch(1).items() if name != id} if rows else {}
+    size = sum(getattr(values, "nbytes", 64) for values in first.values())
+    return Plan(rows, f"{rows}:{names}", inputs_of(first), size, dataset=dataset)
+
+
+def inputs_of(batch: Mapping[str, NDArray[Any]]) -> Any:
+    """The columns of a batch as a pool; a single one by itself, so that its name does not matter."""
+    columns = {name: _plain(values) for name, values in batch.items() if name not in LABEL_KEYS}
+    return next(iter(columns.values())) if len(columns) == 1 else columns
+
+
+def _plain(values: NDArray[Any]) -> Any:
+    return values.tolist() if values.dtype.kind in "OUS" else values
+
+
+def plan_pool(pool: Any, id: str | None) -> Plan:
+    """A pool of `badge.predict`; what is in the memory of this process is sent range by range, the rest is carried."""
+    if isinstance(pool, list | tuple) and pool and isinstance(pool[0], Mapping):
+        raise InputError(
+            "a list of batches or of dicts cannot be cut into parts: give a Dataset, or one dict of columns"
+        )
+    names = None if id is None else stored_names(_column(pool, id), id)
+    if names is not None and (twice := named_twice(names)) is not None:
+        raise InputError(
+            f"the column {id!r} names {twice!r} more than once: a pick could not be told from its namesake"
+        )
+    pool = {k: v for k, v in pool.items() if k != id} if isinstance(pool, Mapping) else pool
+    found = digest.fingerprint(pool)
+    about = {"rows": found["length"], "digest": f"{found['length']}:{found['digest']}", "first": piece(pool, 0, 1)}
+    about["names"] = names
+    if isinstance(pool, DataLoader | Dataset | np.memmap) or is_hf_dataset(pool):
+        return Plan(**about, row_bytes=0, carried=Mapped.of(pool) if isinstance(pool, np.memmap) else pool)
+    return Plan(**about, row_bytes=_bytes_of(about["first"]), pool=pool)
+
+
+def _column(pool: Any, id: str) -> Any:
+    if isinstance(pool, Mapping) or is_hf_dataset(pool) or hasattr(pool, "iloc"):
+        try:
+            return pool[id]
+        except KeyError:
+            raise InputError(f"the pool has no column {id!r} to name its rows by") from None
+    raise InputError(
+        f"a pool of type {type(pool).__name__} has no columns: leave out id={id!r}, rows are named by position"
+    )
+
+
+def _bytes_of(first: Any) -> int:
+    if isinstance(first, Mapping):
+        return sum(_bytes_of(values) for values in first.values())
+    if hasattr(first, "element_size"):
+        return int(first.numel() * first.element_size())
+    return int(getattr(first, "nbytes", 0)) or sys.getsizeof(first[0] if isinstance(first, list) else first)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A memory-mapped array by its file: pickled itself, it would travel as a whole."""
+
+    file: str
+    dtype: Any
+    shape: tuple[int, ...]
+    offset: int
+    order: Any
+
+    @classmethod
+    def of(cls, array: np.memmap[Any, Any]) -> Mapped | NDArray[Any]:
+        whole = array.base is not None and not isinstance(array.base, np.memmap)  # not a view of another one
+        if array.filename is None or not whole:
+            return np.asarray(array)
+        order = "C" if array.flags.c_contiguous else "F"
+        return cls(str(array.filename), array.dtype, array.shape, array.offset, order)
+
+    def open(self) -> np.memmap[Any, Any]:
+        return np.memmap(self.file, self.dtype, "r", self.offset, self.shape, self.order)
+
+
+def piece(pool: Any, a: int, b: int) -> Any:
+    """The rows a to b of a pool, as a pool; such that pickling it does not pickle the rest."""
+    if isinstance(pool, Mapped):
+        pool = pool.open()
+    if isinstance(pool, DataLoader):
+        rows = Subset(pool.dataset, range(a, b))
+        return DataLoader(rows, batch_size=pool.batch_size, collate_fn=pool.collate_fn)
+    if isinstance(pool, Mapping):
+        return {name: piece(values, a, b) for name, values in pool.items()}
+    if is_hf_dataset(pool):
+        return pool.select(range(a, b))
+    if isinstance(pool, Dataset):
+        return Subset(pool, range(a, b))
+    if hasattr(pool, "iloc"):
+        return pool.iloc[a:b]
+    if hasattr(pool, "tocsr"):
+        return pool.tocsr()[a:b]
+    rows = pool[a:b]
+    return rows.clone() if isinstance(rows, torch.Tensor) else rows

@@ -1,0 +1,218 @@
+"""`badge.cluster.predict`: one model per worker, parts on disk, row i of the outputs is row i of the data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from badge.cluster import pieces
+from badge.cluster.names import stored_names
+from badge.cluster.session import connected, cpus, get, gpus, ready, require_ray, watched
+from badge.core.progress import bar
+from badge.errors import BadgeError, InputError, ModelError
+from badge.models import digest
+from badge.models import predict as predict_here
+from badge.models.digest import SAMPLE, value_digest
+from badge.models.heads import named_head
+from badge.models.network import model_dtype, unwrap
+from badge.outputs import Outputs, parts
+from badge.outputs.parts import Part
+
+__all__ = ["predict"]
+
+#: A part has at most so many rows, and input and output of at most so many bytes: a worker holds both.
+PART_ROWS, PART_BYTES = 2**17, 2**28
+#: How often a part is tried again whose worker died.
+RETRIES = 5
+
+
+def predict(
+    model: Any,
+    dataset: Any,
+    out: str | os.PathLike[str],
+    *,
+    id: str | None = None,
+    batch_size: int = 256,
+    workers: int | None = None,
+    address: str | None = None,
+    head: str | nn.Module | None = None,
+    tokenizer: Any = None,
+    processor: Any = None,
+    max_length: int | None = None,
+    autocast: bool | torch.dtype | None = None,
+    progress: bool = False,
+) -> Outputs:
+    """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
+
+    model:   as in `badge.predict`; each worker has its own copy, on its GPU where the cluster has some.
+    dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of `badge.predict`.
+    out:     a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+    id:      the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
+    workers: at most so many copies of the model (default: one per GPU, or per core where there are none).
+    address: of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
+
+    The other arguments are those of `badge.predict`. Row i of the outputs is row i of the data, and `ids[i]` its name.
+    """
+    if isinstance(head, nn.Module):
+        head = named_head(unwrap(model), head)[0]  # a module is another one once it is pickled; its name is not
+    options = {"batch_size": batch_size, "head": head, "tokenizer": tokenizer, "processor": processor}
+    options |= {"max_length": max_length, "autocast": autocast}
+    job = Job(Path(out).absolute(), id, _pickled(model), options, _half(model))
+    with connected(address) as ray:
+        is_dataset = pieces.is_ray_dataset(dataset)
+        plan = pieces.plan_dataset(ray, dataset, id) if is_dataset else pieces.plan_pool(dataset, id)
+        if plan.rows == 0:
+            raise InputError("the pool is empty: it has 0 examples")
+        tried = predict_here(model, plan.first, **job.options)  # what cannot work fails here, not on every worker
+        settings = " ".join(f"{key}={_named(value)}" for key, value in options.items())
+        job.identity |= {"model": digest.model_digest(model), "pool": plan.digest, "set of options": settings}
+        if not parts.begin(job.directory, job.identity):
+            rows = _part_rows(plan, tried, batch_size)
+            how_many = workers or gpus(ray) or cpus(ray)
+            done = _from_dataset if plan.dataset is not None else _from_pool
+            with bar("predicting", plan.rows, enabled=progress) as advance:
+                made = []
+                for part in done(ray, plan, job, rows, how_many):
+                    advance(part.rows)
+                    made.append(part)
+            found = sum(part.rows for part in made)
+            if found != plan.rows:
+                raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
+            parts.finish(job.directory, sorted(made, key=lambda part: part.name) if plan.dataset is None else made)
+    return Outputs.load(out)
+
+
+@dataclass
+class Job:
+    """What a worker needs to know."""
+
+    directory: Path
+    id: str | None
+    model: bytes
+    options: dict[str, Any]
+    half: bool
+
+    def __post_init__(self) -> None:
+        self.identity: dict[str, str] = {}
+
+
+class Worker:
+    """One copy of the model; writes the rows that it is given as a part, unless that part is there."""
+
+    def __init__(self, job: Job) -> None:
+        torch.set_num_threads(1)
+        self.job = job
+        self.model = pickle.loads(job.model)
+        on_gpu = torch.cuda.is_available() and isinstance(self.model, nn.Module)
+        self.device = "cuda" if on_gpu else None
+
+    def part(self, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
+        found = parts.existing(self.job.directory, key, self.job.identity)
+        if found is not None:
+            return found
+        said = predict_here(self.model, pool, device=self.device, **self.job.options)
+        h = said.embeddings.half() if self.job.half else said.embeddings
+        arrays = said.probabilities.numpy(), h.numpy()
+        return parts.write(self.job.directory, key, *arrays, names, self.job.identity)
+
+    def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
+        """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge's is an answer too: Ray Data would
+        wrap it in texts of its own."""
+        assert self.job.id is not None
+        try:
+            names = stored_names(batch.pop(self.job.id), self.job.id)
+            key = hashlib.blake2b(f"{names.dtype}{names.shape}".encode() + names.tobytes(), digest_size=16)
+            some = np.unique(np.linspace(0, len(names) - 1, SAMPLE).astype(np.int64))
+            key.update(value_digest({column: values[some] for column, values in batch.items()}))
+            answer: Part | BadgeError = self.part(key.hexdigest(), pieces.inputs_of(batch), names)
+        except BadgeError as error:
+            answer = error
+        return {"answer": [pickle.dumps(answer)]}
+
+
+def _from_dataset(ray: Any, plan: pieces.Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
+    """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another."""
+    with pieces.quiet_in_order(plan.dataset):
+        made = plan.dataset.map_batches(
+            Worker,
+            fn_constructor_args=(job,),
+            batch_size=rows,
+            batch_format="numpy",
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
+            num_gpus=1 if gpus(ray) else None,
+        )
+        for row in watched(ray, made.iter_rows()):
+            answer = pickle.loads(row["answer"])
+            if isinstance(answer, BadgeError):
+                raise answer
+            yield answer
+
+
+def _from_pool(ray: Any, plan: pieces.Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
+    """Parts of any other pool, as they are finished; Ray gives the work of a worker that dies to another."""
+    on_gpu = {"num_gpus": 1} if gpus(ray) else {}
+    remote = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD", **on_gpu)(write_part)
+    shared = ray.put(job), ray.put(plan.carried)
+    waiting = iter(range(0, plan.rows, rows))
+    busy: list[Any] = []
+    while True:
+        for a in islice(waiting, 2 * workers - len(busy)):  # so few that no more than these wait in the object store
+            b = min(a + rows, plan.rows)
+            pool = (a, b) if plan.carried is not None else pieces.piece(plan.pool, a, b)
+            names = None if plan.names is None else plan.names[a:b]
+            busy.append(remote.remote(*shared, f"{a:012d}-{b:012d}", pool, names))
+        if not busy:
+            return
+        done = ready(ray, busy)
+        busy = [ref for ref in busy if ref not in set(done)]
+        yield from get(ray, done)
+
+
+def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
+    """One part of a pool, by the copy of the model that this process has had since its first part."""
+    worker = _here.get(job.identity["model"])
+    if worker is None:
+        _here.clear()
+        worker = _here[job.identity["model"]] = Worker(job)
+    worker.job = job
+    return worker.part(key, pool if carried is None else pieces.piece(carried, *pool), names)
+
+
+#: the model that a worker's process keeps between two parts, by its digest
+_here: dict[str, Worker] = {}
+
+
+def _part_rows(plan: pieces.Plan, tried: Outputs, batch_size: int) -> int:
+    """Rows of a part: whole batches, so that a row's batch is the same on one machine."""
+    width = tried.probabilities.shape[1] + tried.embeddings.shape[1]
+    fit = PART_BYTES // max(1, 4 * width + plan.row_bytes)
+    return max(1, min(PART_ROWS, fit) // batch_size) * batch_size
+
+
+def _pickled(model: Any) -> bytes:
+    try:
+        content: bytes = require_ray().cloudpickle.dumps(model)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"the model cannot be pickled, so workers cannot have copies of it: {reason}") from error
+    return content
+
+
+def _named(option: Any) -> str:
+    plain = option is None or isinstance(option, str | int | torch.dtype)
+    return str(option) if plain else f"{type(option).__name__}:{len(option) if hasattr(option, '__len__') else ''}"
+
+
+def _half(model: Any) -> bool:
+    return isinstance(model, nn.Module) and model_dtype(unwrap(model)) == torch.float16

@@ -1,0 +1,158 @@
+"""A Ray cluster to work on: the one that is there, or one of this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from badge.errors import BadgeError, ClusterError, MissingExtraError
+
+__all__ = ["connected", "cpus", "get", "gpus", "ready", "require_ray", "watched"]
+
+#: Objects of a local instance: messages of selections, blocks of data sets. Ray spills what is more to disk.
+STORE_BYTES = 512 * 2**20
+#: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
+LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
+
+Item = TypeVar("Item")
+
+
+def require_ray() -> Any:
+    """The `ray` module, told before its first import to stay at home: no usage statistics, 127.0.0.1 alone."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("badge.cluster", "Ray", "ray") from None
+    return ray
+
+
+@contextmanager
+def connected(address: str | None = None) -> Iterator[Any]:
+    """Ray, connected: to what this process is connected to already, to `address` (default: $RAY_ADDRESS), else to an
+    instance of this machine, on 127.0.0.1 and without a dashboard, which is shut down afterwards."""
+    ray = require_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address == "local":
+        options |= {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": "127.0.0.1"}
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ClusterError(f"no Ray cluster at {address!r} ({reason}): start one with `ray start --head`") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def cpus(ray: Any) -> int:
+    """Cores of the cluster, at least 1."""
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def gpus(ray: Any) -> int:
+    return int(ray.cluster_resources().get("GPU", 0))
+
+
+def get(ray: Any, refs: Sequence[Any]) -> list[Any]:
+    """The values of `refs`, in order; an error of badge that was raised over there, or that nobody is left over there."""
+    _wait(ray, refs, len(refs))
+    with errors_from_afar(ray):
+        values: list[Any] = ray.get(list(refs))
+        return values
+
+
+def ready(ray: Any, refs: Sequence[Any]) -> list[Any]:
+    """Those of `refs` that are there, at least one."""
+    return _wait(ray, refs, 1)
+
+
+def _wait(ray: Any, refs: Sequence[Any], count: int) -> list[Any]:
+    watch = _Watch(ray)
+    while True:
+        done, _ = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
+        if len(done) >= count:
+            return list(done)
+        watch.look()
+
+
+def watched(ray: Any, items: Iterable[Item]) -> Iterator[Item]:
+    """`items`, gone through in a thread, so that the end of the cluster ends the waiting for the next."""
+    arrived: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=64)
+
+    def pump() -> None:
+        try:
+            for item in items:
+                arrived.put((True, item))
+            arrived.put((False, None))
+        except BaseException as error:
+            arrived.put((False, error))
+
+    threading.Thread(target=pump, daemon=True).start()
+    watch = _Watch(ray)
+    while True:
+        try:
+            more, item = arrived.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            watch.look()
+            continue
+        if not more:
+            with errors_from_afar(ray):
+                if item is not None:
+                    raise item
+            return
+        yield item
+
+
+@contextmanager
+def errors_from_afar(ray: Any) -> Iterator[None]:
+    """What badge raised on a worker is raised here as it was there, in one line; what Ray could not mend, as ClusterError."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and (isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, BadgeError)):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is not None:
+            raise cause from None
+        if isinstance(error, ray.exceptions.RayTaskError):
+            raise  # an error of the model's or the data set's own code: with its traceback
+        raise ClusterError(f"Ray gave up: {' '.join(str(error).split())[:300]}; a rerun continues") from error
+
+
+class _Watch:
+    """Looks whether a node that can compute is left; new ones are waited for a while."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray, self.alone_since = ray, float("inf")
+
+    def look(self) -> None:
+        if _head_answers(self.ray) and any(n["Alive"] and n["Resources"].get("CPU") for n in self.ray.nodes()):
+            self.alone_since = float("inf")
+            return
+        self.alone_since = min(self.alone_since, time.monotonic())
+        if time.monotonic() - self.alone_since > PATIENCE_SECONDS:
+            raise ClusterError(
+                "no node of the Ray cluster is left that could compute: start it again and run the same call, which continues"
+            )
+
+
+def _head_answers(ray: Any) -> bool:
+    """Whether the head takes connections; asking a dead one through Ray would end this process after a minute."""
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
+        return True
+    return False

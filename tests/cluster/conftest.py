@@ -1,0 +1,65 @@
+"""One Ray cluster of three nodes on this machine for all tests of this folder; a test may kill nodes: they are made anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from badge.cluster.session import require_ray
+
+require_ray()
+#: Ray leaves sockets and files to the garbage collector
+QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "cluster" in item.path.parent.name:
+            item.add_marker(pytest.mark.xdist_group("ray"))
+            for line in QUIET:
+                item.add_marker(pytest.mark.filterwarnings(line))
+
+
+class Nodes:
+    """The head and two more, one CPU each."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        os.environ["PYTHONPATH"] = os.pathsep.join(p for p in __import__("sys").path if p)
+        store = 78 * 2**20
+        head = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.store = store
+        self.others = [self.add() for _ in range(2)]
+
+    def add(self) -> Any:
+        return self.cluster.add_node(num_cpus=1, object_store_memory=self.store)
+
+    def kill(self, number: int) -> None:
+        """SIGKILL to all processes of a node."""
+        self.cluster.remove_node(self.others.pop(number), allow_graceful=False)
+
+    def mend(self) -> None:
+        while len(self.others) < 2:
+            self.others.append(self.add())
+        self.cluster.wait_for_nodes()
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[Nodes]:
+    ray = require_ray()
+    nodes = Nodes()
+    ray.init(address=nodes.cluster.address, logging_level="ERROR", log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.cluster.shutdown()
+
+
+@pytest.fixture
+def nodes(started: Nodes) -> Iterator[Nodes]:
+    yield started
+    started.mend()

@@ -1,0 +1,192 @@
+"""`badge.cluster.predict`: the outputs of one machine, row for row and name for name, whoever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import badge
+import badge.cluster
+from badge.cluster import predicting
+from badge.errors import InputError, ModelError
+
+N = 300
+X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
+
+
+def network(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 3))
+
+
+class Items(Dataset[Any]):
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        return X[i], 1
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicting, "PART_ROWS", 64)
+
+
+def same(out: badge.Outputs, expected: badge.Outputs) -> None:
+    assert torch.equal(out.probabilities[:], expected.probabilities)
+    assert torch.equal(out.embeddings[:], expected.embeddings)
+
+
+def dataset(rows: int = N, blocks: int = 7, **columns: Any) -> Any:
+    import ray.data
+
+    x = X.numpy()
+    made = ray.data.range(rows, override_num_blocks=blocks)
+    return made.map_batches(lambda b: {"x": x[b["id"]], "name": np.char.add("é", b["id"].astype(str)), "y": b["id"]})
+
+
+def test_any_pool(nodes: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X.numpy())
+    pools: dict[str, Any] = {
+        "tensor": X,
+        "array": X.numpy(),
+        "memmap": np.load(tmp_path / "x.npy", mmap_mode="r"),
+        "dataset": Items(),
+        "loader": DataLoader(TensorDataset(X), batch_size=8),
+        "columns": {"input": X, "photo": [f"p{i}" for i in range(N)]},
+    }
+    net = network()
+    expected = badge.predict(net, X, batch_size=8)
+    for kind, pool in pools.items():
+        out, id = tmp_path / kind, "photo" if kind == "columns" else None
+        got = badge.cluster.predict(net, pool, out, id=id, batch_size=8)
+        same(got, expected)
+        assert len(list(out.glob("part-*"))) == 5
+        if id is None:
+            assert got.ids is None
+        else:
+            assert got.ids is not None and got.ids[[0, 299]].tolist() == ["p0", "p299"]
+        made = times(out)
+        badge.cluster.predict(net, pool, out, id=id, batch_size=8)
+        assert made == times(out)
+
+
+def times(out: Path) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in out.rglob("*.npy")}
+
+
+def test_errors_before_work_starts(nodes: Any, tmp_path: Path) -> None:
+    net, out = network(), tmp_path / "out"
+    with pytest.raises(InputError, match="has no column 'nope' to name its rows by; it has"):
+        badge.cluster.predict(net, dataset(), out, id="nope")
+    with pytest.raises(InputError, match="name its rows by id="):
+        badge.cluster.predict(net, dataset(), out)
+    twice = dataset().map_batches(lambda b: {"x": b["x"], "name": b["y"] // 2 * 2})
+    with pytest.raises(InputError, match=r"names \d+ more than once"):
+        badge.cluster.predict(net, twice, out, id="name")
+    halves = dataset().map_batches(lambda b: {"x": b["x"], "name": b["y"] / 2})
+    with pytest.raises(InputError, match="whole numbers or texts are needed, not float64"):
+        badge.cluster.predict(net, halves, out, id="name")
+    locked = network()
+    locked.lock = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(ModelError, match="the model cannot be pickled"):
+        badge.cluster.predict(locked, X, out)
+    with pytest.raises(InputError, match="names 'a' more than once"):
+        badge.cluster.predict(net, {"input": X[:3], "n": ["a", "b", "a"]}, out, id="n")
+    with pytest.raises(InputError, match="has no column 'm'"):
+        badge.cluster.predict(net, {"input": X[:3]}, out, id="m")
+    with pytest.raises(InputError, match="a pool of type Tensor has no columns"):
+        badge.cluster.predict(net, X, out, id="m")
+    with pytest.raises(InputError, match="the pool is empty"):
+        badge.cluster.predict(net, X[:0], out)
+    with pytest.raises(InputError, match="cannot be cut into parts"):
+        badge.cluster.predict(net, [{"input_ids": X}], out)
+    assert not out.exists()
+
+
+class Flawed(nn.Module):
+    """NaN where the input is 9."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.fc(x)
+        return torch.where(x[:, :1] == 9, torch.nan, z)
+
+
+@pytest.mark.parametrize("kind", ["pool", "dataset"])
+def test_an_error_of_a_worker_is_one_line(kind: str, nodes: Any, tmp_path: Path) -> None:
+    x = X.clone()
+    x[200, 0] = 9
+    pool: Any = x
+    if kind == "dataset":
+        import ray.data
+
+        array = x.numpy()
+        pool = ray.data.range(N, override_num_blocks=3).map_batches(lambda b: {"x": array[b["id"]], "id": b["id"]})
+    with pytest.raises(ModelError, match=r"cannot be used|no linear layer") as caught:
+        badge.cluster.predict(Flawed(), pool, tmp_path, id="id" if kind == "dataset" else None, batch_size=8)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="is not finished"):
+        badge.Outputs.load(tmp_path)
+
+
+#: two rows of the pool are above it
+TWO = float(X[:, 0].sort().values[-3])
+
+
+class Dying(nn.Module):
+    """Kills its process when it sees one of two rows for the first time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.fc, self.folder, self.home = nn.Linear(5, 3), folder, os.getpid()
+
+    def forward(self, x: Tensor) -> Tensor:
+        time.sleep(0.01)
+        mark = self.folder / f"died-{float(x[:, 0].max()):.6f}"
+        if os.getpid() != self.home and float(x[:, 0].max()) > TWO and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        out: Tensor = self.fc(x)
+        return out
+
+
+def test_workers_of_a_pool_that_are_killed(nodes: Any, tmp_path: Path) -> None:
+    net, out = Dying(tmp_path), tmp_path / "out"
+    got = badge.cluster.predict(net, X, out, batch_size=8)
+    same(got, badge.predict(net, X, batch_size=8))
+    assert len(list(tmp_path.glob("died-*"))) == 2
+    assert not list(out.glob(".*"))
+
+
+def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path) -> None:
+    """Order and names are kept, and a rerun does not compute again."""
+    net, out = Dying(tmp_path), tmp_path / "out"
+    got = badge.cluster.predict(net, dataset(), out, id="name", batch_size=8, workers=2)
+    expected = badge.predict(net, X, batch_size=8)
+    torch.testing.assert_close(got.probabilities[:], expected.probabilities)
+    torch.testing.assert_close(got.embeddings[:], expected.embeddings)
+    assert got.ids is not None and got.ids[:].tolist() == [f"é{i}" for i in range(N)]
+    assert list(tmp_path.glob("died-*"))
+    shutil.rmtree(next(out.glob("part-*")))
+    made = times(out)
+    got = badge.cluster.predict(net, dataset(), out, id="name", batch_size=8, workers=2)
+    torch.testing.assert_close(got.probabilities[:], expected.probabilities)
+    assert made.items() < times(out).items()
+    with pytest.raises(InputError, match="holds the outputs of another pool"):
+        badge.cluster.predict(net, dataset(200), out, id="name", batch_size=8)
