@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,24 @@ import typer
 from badge.cli.strategies import Strategies, names_of
 
 if TYPE_CHECKING:
-    from badge.experiment import Cell
+    from badge.experiment import Cell, Executor
 
 __all__ = ["demo", "grid", "run"]
 
+
+class Where(str, Enum):
+    ray = "ray"
+
+
 Out = Annotated[Path, typer.Option("--out", help="Folder for the journals, one per cell.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes. (default: the number of cores)")]
+On = Annotated[
+    Where | None, typer.Option("--on", help="Run the cells on a Ray cluster. (default: processes of this machine)")
+]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else one made for this run)"),
+]
 
 
 def run(
@@ -46,6 +59,8 @@ def run(
     raw: Annotated[
         bool, typer.Option("--raw", help="Keep the features of tables as they are, not standardised.")
     ] = False,
+    on: On = None,
+    address: Address = None,
 ) -> None:
     """Run active learning on one data set and network, with the paper's protocol.
 
@@ -70,7 +85,7 @@ def run(
         for seed in range(seeds)
         for name in names_of(strategy) or ["badge"]
     ]
-    _run_all(cells, out, workers)
+    _run_all(cells, out, workers, on=on, address=address)
 
 
 def grid(
@@ -78,6 +93,8 @@ def grid(
     out: Out = Path("runs"),
     workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
+    on: On = None,
+    address: Address = None,
 ) -> None:
     """Run a grid of experiments: data × model × batch size × strategy × seed.
 
@@ -92,7 +109,7 @@ def grid(
             typer.echo(cell.name)
         typer.echo(f"{len(left)} of {len(cells)} cells left")
         return
-    _run_all(cells, out, workers)
+    _run_all(cells, out, workers, on=on, address=address)
 
 
 def demo(
@@ -113,13 +130,20 @@ def demo(
     typer.echo(f"for the whole report: badge report {folder}")
 
 
-def _run_all(cells: list[Cell], out: Path, workers: int | None, summary: bool = True) -> None:
+def _run_all(
+    cells: list[Cell],
+    out: Path,
+    workers: int | None,
+    summary: bool = True,
+    on: Where | None = None,
+    address: str | None = None,
+) -> None:
     """Run cells, print what came out of them, and end with code 1 if one failed."""
-    from badge.experiment import Display, Processes, Serial, run_cells
+    from badge.experiment import Display, run_cells
 
-    count = min(workers or _cores(), len(cells))
+    executor = _executor(min(workers or _cores(), len(cells))) if on is None else _on_ray(out, workers, address)
     try:
-        failed = run_cells(cells, out, Serial() if count == 1 else Processes(count), Display(cells))
+        failed = run_cells(cells, out, executor, Display(cells))
     except KeyboardInterrupt:
         typer.echo(f"stopped; nothing that was written to {out} is lost: the same command continues", err=True)
         raise typer.Exit(130) from None
@@ -132,6 +156,18 @@ def _run_all(cells: list[Cell], out: Path, workers: int | None, summary: bool = 
         typer.echo(f"failed: {outcome.cell.name}: {outcome.error}", err=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _executor(count: int) -> Executor:
+    from badge.experiment import Processes, Serial
+
+    return Serial() if count == 1 else Processes(count)
+
+
+def _on_ray(out: Path, workers: int | None, address: str | None) -> Executor:
+    from badge.cluster.cells import RayCells
+
+    return RayCells(out, workers, address)
 
 
 def _cores() -> int:

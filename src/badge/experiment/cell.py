@@ -39,7 +39,7 @@ from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
 from badge.training.trainer import Trainer
 
-__all__ = ["Cell", "finished", "journal_path", "run_cell"]
+__all__ = ["Cell", "continue_cell", "finished", "journal_path", "run_cell"]
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
@@ -128,10 +128,15 @@ def check_start(start: Any, cell: Cell, path: Path) -> None:
 
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
     """Run a cell to its end, from wherever its journal stops."""
-    path = journal_path(cell, folder)
-    with threads(cell.threads), Journal(path, sync=False) as journal:
+    with Journal(journal_path(cell, folder), sync=False) as journal:
+        continue_cell(journal, cell, notify)
+
+
+def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
+    """The same in a journal that is open already."""
+    with threads(cell.threads):
         if journal.events:
-            check_start(journal.events[0], cell, path)
+            check_start(journal.events[0], cell, journal.path)
         if journal.of("end"):
             return
         dataset = load(cell.data, cell.seed, cell.raw)

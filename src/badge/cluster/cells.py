@@ -1,0 +1,153 @@
+"""Cells of an experiment as tasks on a Ray cluster. Events come to this process, which alone writes the journals.
+
+A cell starts where its journal stops, on whatever node is free, and sends each event as it happens. A node that dies takes
+the rounds in flight with it, and nothing else: the cell starts again from what the journal here holds.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from badge.cluster.session import connected, cpus, errors_from_afar, ready
+from badge.errors import ClusterError
+from badge.experiment.cell import Cell, continue_cell, journal_path
+from badge.experiment.executor import OnRound, Outcome, Run, failure
+from badge.journal import Event, Journal
+
+__all__ = ["RayCells"]
+
+#: Cells whose journals are open at once, per core: there is always one waiting when another ends.
+PER_CORE = 2
+#: A cell is given up after so many deaths of its worker without an event in between.
+DEATHS = 5
+
+#: events for the journal; the numbers of a round; or how the cell ended
+Message = list[Event] | tuple[int, int, float] | Outcome
+
+
+class RayCells:
+    """An executor whose cells run on a Ray cluster; their journals are written here, in `folder`.
+
+    `workers` bounds how many run at a time (default: what the cluster has room for).
+    """
+
+    def __init__(self, folder: Path, workers: int | None = None, address: str | None = None) -> None:
+        self.folder, self.workers, self.address = folder, workers, address
+
+    def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
+        """The outcomes of the cells. `run` is left aside: it writes where it runs, and nodes may have no common disk."""
+        with connected(self.address) as ray:
+            tasks = _Tasks(ray, self.folder)
+            most = self.workers or PER_CORE * cpus(ray)
+            waiting = list(reversed(cells))
+            try:
+                while waiting or tasks.running:
+                    while waiting and len(tasks.running) < most:
+                        cell = waiting.pop()
+                        try:
+                            tasks.open(cell)
+                        except Exception as error:
+                            yield failure(cell, error)
+                    if tasks.running:
+                        yield from tasks.next(on_round)
+            finally:  # also when the caller stops listening: the journals hold all there is
+                tasks.close()
+
+
+class _Tasks:
+    """The cells that are running: the stream of messages of each, and its journal."""
+
+    def __init__(self, ray: Any, folder: Path) -> None:
+        self.ray, self.folder = ray, folder
+        self.running: dict[Any, tuple[Cell, Journal]] = {}
+        self.deaths: Counter[Cell] = Counter()
+        where = {"folder": str(Path.cwd()), "data": os.environ.get("BADGE_DATA")}
+        self.where = ray.put(where)
+
+    def open(self, cell: Cell) -> None:
+        journal = Journal(journal_path(cell, self.folder), sync=False)
+        self._start(cell, journal)
+
+    def _start(self, cell: Cell, journal: Journal) -> None:
+        task = self.ray.remote(num_cpus=cell.threads, max_retries=0, num_returns="streaming")(messages)
+        self.running[task.remote(cell, journal.path.read_bytes(), self.where)] = (cell, journal)
+
+    def next(self, on_round: OnRound) -> Iterator[Outcome]:
+        """Wait for messages, write down what they say; the cells that ended with them."""
+        for stream in ready(self.ray, list(self.running)):
+            cell, journal = self.running[stream]
+            try:
+                with errors_from_afar(self.ray):
+                    message: Message = self.ray.get(next(stream))
+            except ClusterError as error:  # its worker or node is gone
+                del self.running[stream]
+                self.deaths[cell] += 1
+                if self.deaths[cell] < DEATHS:
+                    self._start(cell, journal)
+                    continue
+                message = Outcome(cell, f"{DEATHS} workers died over it, out of memory? {error}")
+                self.running[stream] = (cell, journal)
+            if isinstance(message, Outcome):
+                del self.running[stream]
+                journal.close()
+                yield message
+            elif isinstance(message, tuple):
+                on_round(cell, *message)
+            else:
+                journal.append(*message)
+                self.deaths[cell] = 0
+                if any(event.get("event") in ("round", "end") for event in message):
+                    journal.sync()
+
+    def close(self) -> None:
+        for stream, (_, journal) in self.running.items():
+            self.ray.cancel(stream, force=True)
+            journal.close()
+        self.running.clear()
+
+
+class Telling(Journal):
+    """A journal on the node, whose events are also told."""
+
+    def __init__(self, path: Path, tell: Callable[[Message], None]) -> None:
+        super().__init__(path, sync=False)
+        self.tell = tell
+
+    def append(self, *events: Mapping[str, Any]) -> None:
+        super().append(*events)
+        self.tell([dict(event) for event in events])
+
+
+def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterator[Message]:
+    """Run a cell from where the journal `content` stops; a task on the cluster, whose last message is the outcome."""
+    if where["data"] is not None:
+        os.environ["BADGE_DATA"] = where["data"]
+    if where["folder"] is not None and Path(where["folder"]).is_dir():
+        os.chdir(where["folder"])  # one's own data sets and networks are found from there
+    told: SimpleQueue[Message] = SimpleQueue()
+
+    def work() -> None:
+        outcome = Outcome(cell)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = Path(folder) / "journal.jsonl"
+                path.write_bytes(content)
+                with Telling(path, told.put) as journal:
+                    continue_cell(journal, cell, lambda *numbers: told.put(numbers))
+            except Exception as error:
+                outcome = failure(cell, error)
+        told.put(outcome)
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        message = told.get()
+        yield message
+        if isinstance(message, Outcome):
+            return

@@ -1,0 +1,87 @@
+"""Experiments on a cluster: the journals of one machine, written here, whatever becomes of the nodes."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from badge import journal
+from badge.cli import app
+from badge.cluster.cells import RayCells
+from badge.experiment import Cell, Display, Serial, run_cells
+
+CELLS = [
+    Cell("own_parts:blobs", "own_parts:slow", strategy, batch_size=10, initial=12, labels=42, seed=1, max_epochs=20)
+    for strategy in ("badge", "rand")
+]
+
+
+def content(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """All journals, without seconds and times."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            path.name: [
+                {k: v for k, v in e.items() if not k.endswith("seconds") and k != "at"} for e in journal.read(path)
+            ]
+            for path in sorted(folder.glob("*.jsonl"))
+        }
+
+
+def run(folder: Path, executor: Any) -> None:
+    failed = run_cells(CELLS, folder, executor, Display(CELLS, Console(file=io.StringIO())))
+    assert not failed, failed
+
+
+class KillingOnce(RayCells):
+    """Kills the process of the first cell when it has told of its second round."""
+
+    killed = 0
+
+    def map(self, run: Any, cells: Any, on_round: Any) -> Any:
+        import psutil
+
+        def rounds(cell: Cell, labels: int, total: int, accuracy: float) -> None:
+            on_round(cell, labels, total, accuracy)
+            if self.killed == 0 and labels > 12:
+                for process in psutil.process_iter(["cmdline"]):
+                    if "ray::messages" in " ".join(process.info["cmdline"] or []):
+                        process.kill()
+                        self.killed += 1
+
+        return super().map(run, cells, rounds)
+
+
+def test_the_journals_of_one_machine_after_a_kill_and_a_rerun(nodes: Any, tmp_path: Path) -> None:
+    run(tmp_path / "here", Serial())
+    killing = KillingOnce(tmp_path / "there")
+    run(tmp_path / "there", killing)
+    assert killing.killed
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+    # taken up in the middle, as after the death of this process
+    for path in (tmp_path / "there").glob("*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: len(lines) // 2]))
+    run(tmp_path / "there", RayCells(tmp_path / "there", workers=1))
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+
+
+def test_a_cell_that_fails_is_told_and_the_command_says_so(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BADGE_TEST_PARENT", str(os.getpid()))
+    command = ["run", "--data", "own_parts:broken", "--model", "own_parts:small", "--labels", "30", "--initial", "12"]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--on", "ray"])
+    assert done.exit_code == 1
+    assert (
+        "failed: own_parts_broken-own_parts_small-b100-badge-s0: ZeroDivisionError: the data are broken" in done.output
+    )
+    done = CliRunner().invoke(app, [*command, "--on", "slurm"])
+    assert done.exit_code == 2 and "'ray'" in done.output
