@@ -68,6 +68,27 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- one cell ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_cell_of_rand_makes_no_pass_over_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the test set is predicted, and the batches, whose figures a round records."""
+    from badge.experiment import cell as module
+    from badge.learner import learner
+
+    seen: list[int] = []
+    plain = module.predict
+
+    def counting(model: Any, pool: Any) -> Any:
+        seen.append(len(pool))
+        return plain(model, pool)
+
+    monkeypatch.setattr(module, "predict", counting)
+    monkeypatch.setattr(learner.ActiveLearner, "outputs", property(lambda self: pytest.fail("a pass over the pool")))
+    (cell,) = variants("rand")
+    run_cell(cell, tmp_path)
+    tested = len(np.asarray(module.load(cell.data, cell.seed, cell.raw).y_test))
+    assert seen == [tested, 10, tested, 10, tested, 10, tested, 3, tested]
+    assert all(event["mean_norm"] > 0 for event in rounds(cell, tmp_path)[:-1])
+
+
 def test_every_round_records_what_the_report_reads(reference: Path) -> None:
     start, *rest = journal.read(journal_path(CELL, reference))
     assert start["event"] == "start" and start["format"] == 1
@@ -305,7 +326,9 @@ def test_names_are_checked_before_anything_runs(tmp_path: Path) -> None:
         ({"initial": 1.5}, "initial must be a whole number ≥ 1, not 1.5"),
         ({"labels": 5}, r"labels \(5\) must be at least the initial ones \(12\)"),
         ({"seed": -1}, "seed must be a whole number ≥ 0, not -1"),
-        ({"lr": 0.0}, "lr must be above 0"),
+        ({"lr": 0.0}, "lr must be a number above 0"),
+        ({"lr": "x"}, "lr must be a number above 0, not 'x'"),
+        ({"strategy": 5}, "strategy must be a name, not 5"),
         ({"width": 0}, "width must be a whole number ≥ 1"),
     ],
 )
@@ -315,7 +338,7 @@ def test_settings_that_cannot_mean_anything(settings: dict[str, Any], message: s
 
 
 def test_no_workers_is_refused() -> None:
-    with pytest.raises(InputError, match="workers must be ≥ 1"):
+    with pytest.raises(InputError, match="workers must be a whole number ≥ 1, not 0"):
         Processes(0)
 
 

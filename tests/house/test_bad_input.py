@@ -27,12 +27,13 @@ def changed(array: np.ndarray, row: int, value: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     ("k", "message"),
     [
-        (0, "asked for 0 examples: k must be at least 1"),
-        (-3, "asked for -3 examples: k must be at least 1"),
+        (0, "k must be a whole number ≥ 1, not 0"),
+        (-3, "k must be a whole number ≥ 1, not -3"),
         (7, "asked for 7 of 6 candidates: k must be at most 6"),
-        (2.0, "k must be a whole number, not 2.0"),
-        (True, "k must be a whole number, not True"),
-        ("2", "k must be a whole number, not '2'"),
+        (2.0, "k must be a whole number ≥ 1, not 2.0"),
+        (True, "k must be a whole number ≥ 1, not True"),
+        (np.True_, "k must be a whole number ≥ 1, not "),
+        ("2", "k must be a whole number ≥ 1, not '2'"),
     ],
 )
 def test_k(name: str, k: Any, message: str) -> None:
@@ -44,7 +45,7 @@ def test_k(name: str, k: Any, message: str) -> None:
 @pytest.mark.parametrize("sampler", ["kmeanspp", "kcenter", "kdpp", "topk"])
 def test_k_of_samplers(sampler: str) -> None:
     argument: Any = np.arange(6.0) if sampler == "topk" else badge.gradient_embedding(OUT)
-    for k, message in ((0, "k must be at least 1"), (7, "asked for 7 of 6 candidates")):
+    for k, message in ((0, "k must be a whole number ≥ 1"), (7, "asked for 7 of 6 candidates")):
         with pytest.raises(InputError, match=message):
             getattr(badge.samplers, sampler)(argument, k, np.random.default_rng(0))
 
@@ -159,7 +160,7 @@ def test_arguments_of_the_door() -> None:
     ):
         badge.select_from(OUT, 1, "coreset", labeled=badge.Outputs(P, H[:, :1]))
     for seed in (-1, 1.5, "0", True):
-        with pytest.raises(InputError, match="seed must be a whole number ≥ 0 or None, not"):
+        with pytest.raises(InputError, match="seed must be a whole number ≥ 0, not"):
             badge.select_from(OUT, 1, seed=seed)  # type: ignore[arg-type]
 
 
@@ -172,6 +173,49 @@ def test_arguments_of_samplers() -> None:
         with pytest.raises(InputError, match="overflow float32: scale the embeddings down, or pass them as float64"):
             sampler(huge, 2, np.random.default_rng(0))
     sampler(badge.Dense(huge.as_matrix().double()), 2, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("sampler", ["kmeanspp", "kcenter", "kdpp"])
+def test_a_sampler_takes_features_and_a_generator(sampler: str) -> None:
+    draw: Any = getattr(badge.samplers, sampler)
+    with pytest.raises(InputError, match=r"features are badge.Dense\(vectors\) or .*, not ndarray"):
+        draw(H, 2, np.random.default_rng(0))
+    for rng in (0, None, np.random):
+        with pytest.raises(
+            InputError, match=r"rng must be a numpy.random.Generator, not .*default_rng\(seed\) makes one"
+        ):
+            draw(badge.Dense(H), 2, rng)
+    if sampler != "kdpp":
+        with pytest.raises(InputError, match="not ndarray"):
+            draw(badge.Dense(H), 2, np.random.default_rng(0), given=H)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([0.1, np.nan, 0.3], r"scores hold NaN in 1 row \(first: 1\)"),
+        (["a", "b"], "one number per example, not <U1"),
+        ([[0.1], [0.2]], r"one number per example, not float64 of shape \(2, 1\)"),
+    ],
+)
+def test_scores_of_topk(scores: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        badge.samplers.topk(np.array(scores), 1, np.random.default_rng(0))
+    with pytest.raises(InputError, match="rng must be"):
+        badge.samplers.topk(np.arange(3.0), 1, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", badge.strategies.NAMES)
+def test_small_integers_do_not_overflow(name: str) -> None:
+    """np.int8(5) is five, also of 300."""
+    rng = np.random.default_rng(0)
+    out = badge.Outputs.from_logits(rng.normal(size=(300, 3)), rng.normal(size=(300, 8)))
+    plain = badge.select_from(out, 5, name, labeled=out[:4])
+    for k in (np.int8(5), np.uint8(5), torch.tensor(5), np.array(5)):
+        assert (badge.select_from(out, k, name, labeled=out[:4]) == plain).all()  # type: ignore[arg-type]
+    for sampler in (badge.samplers.kmeanspp, badge.samplers.kcenter, badge.samplers.kdpp):
+        assert len(sampler(badge.gradient_embedding(out), np.int8(5), rng)) == 5  # type: ignore[arg-type]
+    assert len(badge.samplers.topk(np.arange(300.0), np.int8(5), rng)) == 5  # type: ignore[arg-type]
 
 
 def test_one_tree() -> None:

@@ -338,7 +338,7 @@ def test_parameters_of_a_strategy_object_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("picks", [[0, 0, 1], [0, 1], [0, 1, 99], [-1, 0, 1], [[0], [1], [2]]])
 def test_a_strategy_that_returns_nonsense_is_named(picks: list[Any]) -> None:
     learner = make(strategy=lambda out, k, rng, labeled=None: np.array(picks), initial={0: 0, 1: 1})
-    with pytest.raises(InputError, match="must return 3 distinct positions below 58"):
+    with pytest.raises(InputError, match=r"where 3 distinct positions \(whole numbers below 58\)"):
         learner.ask(3)
 
 

@@ -70,7 +70,11 @@ def test_labels_change_nothing(strategy: str) -> None:
     ("options", "error", "message"),
     [
         ({"strategy": "bagde"}, UnknownNameError, "unknown strategy 'bagde'"),
-        ({"strategy": "coreset"}, InputError, "looks at what has labels"),
+        (
+            {"strategy": "coreset"},
+            InputError,
+            "coreset is conditioned on the labelled examples: pass labeled=, or exclude=",
+        ),
         ({"k": 0}, InputError, "k must be"),
         ({"k": 201}, InputError, "asked for 201 of 200"),
         ({"k": 2.0}, InputError, "k must be"),

@@ -308,6 +308,11 @@ def test_errors_state_condition_and_values() -> None:
     for bad in (
         {"lr": 0.0},
         {"lr": float("nan")},
+        {"lr": "x"},
+        {"lr": None},
+        {"device": "gpu"},
+        {"device": 3.5},
+        {"target": "high"},
         {"batch_size": 0},
         {"target": 1.0},
         {"max_epochs": 0},

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.errors import InputError
 
-__all__ = ["CHUNK_BYTES", "as_index", "as_tensor", "check_finite", "chunks", "name_rows"]
+__all__ = ["CHUNK_BYTES", "RowSource", "as_index", "as_tensor", "check_finite", "chunks", "name_rows"]
 
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
 CHUNK_BYTES = 64 * 2**20
+
+
+class RowSource(Protocol):
+    """A matrix whose rows are had block by block: a tensor, or what stands for one that is never held as a whole."""
+
+    @property
+    def shape(self) -> torch.Size: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> Tensor: ...
+
+    def index_select(self, dim: int, index: Tensor, /) -> Tensor: ...
 
 
 def as_tensor(array: Any, name: str) -> Tensor:
@@ -56,14 +76,14 @@ def as_index(ids: Any, n: int) -> Tensor:
     return index.to(torch.int64).reshape(-1)
 
 
-def chunks(array: Tensor, limit: int = CHUNK_BYTES) -> Iterator[slice]:
+def chunks(array: RowSource, limit: int = CHUNK_BYTES) -> Iterator[slice]:
     """Slices of whole rows of at most `limit` bytes each (at least one row)."""
-    rows = max(1, limit // max(1, array[:1].numel() * max(4, array.element_size())))
+    rows = max(1, limit // max(1, array.shape[1:].numel() * max(4, array.dtype.itemsize)))
     for start in range(0, len(array), rows):
         yield slice(start, min(start + rows, len(array)))
 
 
-def name_rows(rows: Tensor) -> str:
+def name_rows(rows: Tensor | NDArray[np.int64]) -> str:
     """How many rows, and the first of them, for a message."""
     first = ", ".join(str(int(i)) for i in rows[:5])
     return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.numbers import whole
 from badge.errors import InputError
 
-__all__ = ["derive", "fresh_seed", "generator"]
+__all__ = ["check_rng", "derive", "fresh_seed", "generator"]
 
 
 def generator(seed: int | None) -> np.random.Generator:
@@ -18,9 +19,13 @@ def generator(seed: int | None) -> np.random.Generator:
     >>> int(generator(0).integers(100)) == int(generator(0).integers(100))
     True
     """
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-        raise InputError(f"seed must be a whole number ≥ 0 or None, not {seed!r}")
-    return np.random.default_rng(seed)
+    return np.random.default_rng(None if seed is None else whole(seed, "seed", least=0))
+
+
+def check_rng(rng: Any) -> None:
+    """Samplers take a generator: a seed in its place would give the same draws in every call."""
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy.random.Generator, not {rng!r}: numpy.random.default_rng(seed) makes one")
 
 
 def derive(seed: int, *path: int | str) -> np.random.Generator:

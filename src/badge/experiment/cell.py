@@ -25,7 +25,8 @@ import numpy as np
 import torch
 
 import badge
-from badge import data
+from badge import data, strategies
+from badge.core.numbers import positive, whole
 from badge.data import Dataset
 from badge.errors import InputError, JournalError, MissingExtraError
 from badge.features import gradient_embedding
@@ -73,15 +74,15 @@ class Cell:
     raw: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs"):
+        for field in ("data", "model", "strategy"):
+            if not isinstance(getattr(self, field), str):
+                raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
+        for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
             value = getattr(self, field)
-            optional = field in ("labels", "width", "max_epochs")
-            if not (optional and value is None) and (type(value) is not int or value < 1):
-                raise InputError(f"{field} must be a whole number ≥ 1, not {value!r}")
-        if type(self.seed) is not int or self.seed < 0:
-            raise InputError(f"seed must be a whole number ≥ 0, not {self.seed!r}")
-        if self.lr is not None and not self.lr > 0:
-            raise InputError(f"lr must be above 0, not {self.lr!r}")
+            if value is not None or field not in ("labels", "width", "max_epochs"):
+                object.__setattr__(self, field, whole(value, field, least=0 if field == "seed" else 1))
+        if self.lr is not None:
+            object.__setattr__(self, "lr", positive(self.lr, "lr"))
         if self.labels is not None and self.labels < self.initial:
             raise InputError(f"labels ({self.labels}) must be at least the initial ones ({self.initial})")
 
@@ -215,7 +216,10 @@ def _round(learner: ActiveLearner, trainer: Trainer | Frozen, cell: Cell, datase
     if count >= total:
         return event | {"predict_seconds": predict_seconds} | dict.fromkeys(CHOICE) | _since(started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
-    mean_norm, diversity = _mean_norm_and_log_det(learner.outputs[ids])
+    # a strategy that reads nothing needs no pass over the pool: then only its batch is looked at
+    unread = strategies.reads(learner.strategy) == "nothing"
+    batch = predict(model, torch.from_numpy(dataset.X_train[ids])) if unread else learner.outputs[ids]
+    mean_norm, diversity = _mean_norm_and_log_det(batch)
     return event | {
         "predict_seconds": predict_seconds + learner.seconds["predict"],
         "select_seconds": learner.seconds["select"],

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from badge.errors import BadgeError, InputError
+from badge.core.numbers import whole
+from badge.errors import BadgeError
 from badge.experiment.cell import Cell, Notify
 
 __all__ = ["Executor", "Outcome", "Processes", "Run", "Serial"]
@@ -53,9 +54,7 @@ class Processes:
     """
 
     def __init__(self, workers: int) -> None:
-        if workers < 1:
-            raise InputError(f"workers must be ≥ 1, not {workers}")
-        self.workers = workers
+        self.workers = whole(workers, "workers")
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
         waiting = list(reversed(cells))

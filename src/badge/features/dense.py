@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
-from badge.core.arrays import as_tensor, check_finite
+from badge.core.arrays import RowSource, as_tensor, check_finite
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 
@@ -30,13 +28,13 @@ class Dense(Features):
         check_finite(x, "features")
         self._set(x)
 
-    def _set(self, x: Tensor) -> None:
+    def _set(self, x: RowSource) -> None:
         self.factors = (x,)
         self.rank_bound = min(x.shape)
 
     @classmethod
-    def trusted(cls, matrix: Tensor) -> Dense:
-        """Features of a matrix that was validated before; nothing is read."""
+    def trusted(cls, matrix: RowSource) -> Dense:
+        """Features of a matrix that was validated before (or that is read row block by row block); nothing is read."""
         self = cls.__new__(cls)
         self._set(matrix)
         return self

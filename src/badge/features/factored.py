@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from badge.core.arrays import CHUNK_BYTES, as_tensor, check_finite
+from badge.core.arrays import CHUNK_BYTES, RowSource, as_tensor, check_finite
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
@@ -34,14 +34,14 @@ class Factored(Features):
         check_finite(h, "h")
         self._set(a, h, bias)
 
-    def _set(self, a: Any, h: Any, bias: bool) -> None:
+    def _set(self, a: RowSource, h: RowSource, bias: bool) -> None:
         self.factors, self.bias = (a, h), bias
-        c, d = self.factors[0].shape[1], self.factors[1].shape[1] + bias
+        c, d = a.shape[1], h.shape[1] + bias
         # The rows of a sum to 0 (but for the one column of a binary problem), which costs one dimension.
         self.rank_bound = min(len(self), max(1, c - 1) * d)
 
     @classmethod
-    def trusted(cls, a: Any, h: Any, bias: bool = False) -> Factored:
+    def trusted(cls, a: RowSource, h: RowSource, bias: bool = False) -> Factored:
         """Features of factors that were validated before (or that are read row block by row block); nothing is read."""
         self = cls.__new__(cls)
         self._set(a, h, bias)
@@ -68,16 +68,19 @@ class Factored(Features):
 class Residual:
     """a = p − e_ŷ of probabilities that stay where they are (on disk, in half precision), row block by row block."""
 
-    def __init__(self, probabilities: Tensor) -> None:
+    def __init__(self, probabilities: RowSource) -> None:
         self.p = probabilities
         self.shape, self.device = probabilities.shape, probabilities.device
         self.dtype = torch.float64 if probabilities.dtype == torch.float64 else torch.float32
 
-    def __getitem__(self, ids: slice) -> Tensor:
-        return self._residual(self.p[ids])
+    def __len__(self) -> int:
+        return len(self.p)
 
-    def index_select(self, dim: int, ids: Tensor) -> Tensor:
-        return self._residual(self.p.index_select(dim, ids))
+    def __getitem__(self, rows: slice) -> Tensor:
+        return self._residual(self.p[rows])
+
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
+        return self._residual(self.p.index_select(dim, index))
 
     def _residual(self, p: Tensor) -> Tensor:
         a = p.to(self.dtype, copy=True)
@@ -97,7 +100,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     >>> [round(x, 4) for x in badge.gradient_embedding(out).as_matrix()[0].tolist()]
     [-0.4, -0.8, 0.4, 0.8]
     """
-    a: Residual | Tensor = Residual(outputs.probabilities)
-    if outputs.probabilities.numel() * 4 <= CHUNK_BYTES:
+    a: RowSource = Residual(outputs.probabilities)
+    if a.shape.numel() * 4 <= CHUNK_BYTES:
         a = a[:]  # small: work it out once
     return Factored.trusted(a, outputs.embeddings, bias)

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from badge.core.arrays import as_index
+from badge.core.arrays import RowSource, as_index
 from badge.errors import InputError
 
-__all__ = ["Features", "Rows", "check_norms", "check_same", "index_of", "resolution"]
+__all__ = ["Features", "Rows", "check_features", "check_norms", "check_same", "index_of", "resolution"]
 
 #: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
 TILE_BYTES = 2**20
@@ -81,12 +81,12 @@ class Rows:
 class Features:
     """What both kinds share; use `Dense` or `Factored`."""
 
-    factors: tuple[Any, ...]  # tensors, or things that give a tensor of rows when indexed
+    factors: tuple[RowSource, ...]
     bias: bool = False  # append the constant 1 to the last factor
     rank_bound: int
 
     def __len__(self) -> int:
-        return int(self.factors[0].shape[0])
+        return self.factors[0].shape[0]
 
     def __getitem__(self, ids: Any) -> Features:
         """The features of the rows `ids`, gathered."""
@@ -99,13 +99,12 @@ class Features:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = self.factors[-1].device
-        return device
+        return self.factors[-1].device
 
     @property
     def width(self) -> int:
         """Numbers per row: C + D for gradient embeddings."""
-        return sum(int(f.shape[1]) for f in self.factors) + self.bias
+        return sum(f.shape[1] for f in self.factors) + self.bias
 
     def rows(self, ids: slice | Tensor) -> Rows:
         """The rows `ids` in the dtype of the computation: all that an algorithm ever holds of a pool."""
@@ -167,9 +166,18 @@ def check_norms(sq_norms: Tensor) -> None:
         raise InputError(f"squared norms overflow float{32 if single else 64}: {way_out}")
 
 
+def check_features(x: Any) -> None:
+    """Arrays are no features yet: they may be vectors, or one of two factors."""
+    if not isinstance(x, Features):
+        raise InputError(
+            f"features are badge.Dense(vectors) or badge.gradient_embedding(outputs), not {type(x).__name__}"
+        )
+
+
 def check_same(x: Features, y: Features) -> None:
     """Rows of `x` and `y` can be compared only where they have the same factors."""
-    shapes = [[int(f.shape[1]) for f in z.factors] for z in (x, y)]
+    check_features(y)
+    shapes = [[f.shape[1] for f in z.factors] for z in (x, y)]
     if x.bias:
         shapes[0][-1] += 1
     if y.bias:

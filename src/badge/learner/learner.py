@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from badge import strategies
+from badge.core.numbers import whole
 from badge.core.rng import derive, fresh_seed, generator
 from badge.errors import InputError, JournalError
 from badge.journal import Event, Journal
@@ -22,7 +23,9 @@ from badge.models import predict
 from badge.models.digest import fingerprint
 from badge.models.pools import length, take
 from badge.outputs import Outputs
+from badge.strategies import Stateful
 from badge.strategies.explain import Explanation, explain
+from badge.strategies.select import choose
 from badge.training.fit import Trains, align, fit_model, is_estimator, prepared
 
 __all__ = ["ActiveLearner"]
@@ -73,9 +76,9 @@ class ActiveLearner:
             raise InputError(f"{type(trainer).__name__} gives no probabilities (predict_proba): use one that does")
         generator(seed)  # refuses what is not a seed
         self.pool, self.trainer, self.predict = pool, trainer, predict
-        self.strategy: Any = strategies.get(strategy)
-        self._memory: Any = self.strategy if hasattr(self.strategy, "state") else None
-        self._blank: Any = self._memory.state() if self._memory is not None else None
+        self.strategy = strategies.get(strategy)
+        self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
+        self._blank = self._memory.state() if self._memory is not None else None
         self._ledger = Ledger(length(pool), Classes(classes))
         self._owns_journal = not isinstance(journal, Journal)  # else it may hold events of an experiment too
         self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal
@@ -131,8 +134,7 @@ class ActiveLearner:
         which gives the paper's M initial examples.
         """
         candidates = self._ledger.candidates()
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
+        k = whole(k, "k")
         if k > len(candidates):
             raise InputError(
                 f"asked for {k} of {len(candidates)} candidates ({len(self._ledger.labels)} of {self._ledger.length} "
@@ -142,10 +144,10 @@ class ActiveLearner:
         rng = derive(self.seed, "ask", round)
         event: Event = {"event": "ask", "round": round}
         if len(set(self._ledger.labels.values())) < 2:
-            ids = rng.choice(candidates, size=int(k), replace=False)
+            ids = rng.choice(candidates, size=k, replace=False)
             event["ids"] = ids.tolist()
         else:
-            ids = self._choose(candidates, int(k), rng)
+            ids = self._choose(candidates, k, rng)
             event |= {"ids": ids.tolist(), "select_seconds": self.seconds["select"]}
             if self._memory is not None:
                 event["memory"] = changes(self._ledger.memory, self._memory.state())
@@ -237,25 +239,20 @@ class ActiveLearner:
         return explain(self.outputs, self._ledger.batches[-1] if ids is None else ids)
 
     def _choose(self, candidates: IntArray, k: int, rng: np.random.Generator) -> IntArray:
-        outputs = self.outputs
-        labeled_ids, codes = self._ledger.labeled()
+        memory, conditioned = self._memory, strategies.needs_labeled(self.strategy) or self._memory is not None
+        if not conditioned and strategies.reads(self.strategy) == "nothing":  # then no model is needed either
+            outputs, labeled = None, None
+        else:
+            outputs, (labeled_ids, codes) = self.outputs, self._ledger.labeled()
+            labeled = outputs[labeled_ids] if conditioned else None
         started = time.perf_counter()
-        labeled = outputs[labeled_ids] if _needs_labeled(self.strategy) or hasattr(self.strategy, "observe") else None
-        if self._memory is not None:  # a call that failed half-way must leave no trace
-            self._memory.restore(self._ledger.memory or self._blank)
-        if labeled is not None and hasattr(self.strategy, "observe") and self.round == len(self._ledger.batches):
-            self.strategy.observe(labeled_ids, _predicted_classes(labeled) == codes)
-        rows = outputs if len(candidates) == len(outputs) else outputs[candidates]
-        positions = np.asarray(self.strategy(rows, k, rng, labeled=labeled))
-        if (
-            positions.shape != (k,)
-            or len(np.unique(positions)) != k
-            or not np.isin(positions, np.arange(len(rows))).all()
-        ):
-            raise InputError(f"the strategy must return {k} distinct positions below {len(rows)}, not {positions!r}")
-        ids: IntArray = candidates[positions.astype(np.int64)]
-        if hasattr(self.strategy, "picked"):
-            self.strategy.picked(ids)
+        if memory is not None and labeled is not None:
+            memory.restore(self._ledger.memory or self._blank or {})  # a call that failed half-way must leave no trace
+            if self.round == len(self._ledger.batches):
+                memory.observe(labeled_ids, _predicted_classes(labeled) == codes)
+        ids = choose(self.strategy, self._ledger.length if outputs is None else outputs, k, rng, candidates, labeled)
+        if memory is not None:
+            memory.picked(ids)
         self.seconds["select"] = time.perf_counter() - started
         return ids
 
@@ -289,10 +286,6 @@ def describe(strategy: Any) -> Any:
     names = [name for name in inspect.signature(kind).parameters if hasattr(strategy, name)]
     parameters = {name: repr(getattr(strategy, name)) for name in names}
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
-
-
-def _needs_labeled(strategy: Any) -> bool:
-    return bool(getattr(strategy, "needs_labeled", False))
 
 
 def _predicted_classes(outputs: Outputs) -> IntArray:

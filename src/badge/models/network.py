@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge.core.devices import usable_device
 from badge.errors import InputError, ModelError
 from badge.models import answers, heads, inputs, scripted
 
@@ -88,10 +89,7 @@ def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[t
     """The model on `device` (None: where it is), and afterwards where it was."""
     places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
     home = next(iter(model.parameters()), next(iter(model.buffers()), torch.empty(0))).device
-    try:
-        wanted = home if device is None else torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise InputError(f"device={device!r} cannot be used: {str(error).splitlines()[0]}") from error
+    wanted = home if device is None else usable_device(device)
     if wanted == home and (device is None or len(places) <= 1):
         yield home
         return

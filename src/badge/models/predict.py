@@ -10,10 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from badge import strategies
-from badge.core.arrays import as_index
+from badge.core.numbers import whole
 from badge.core.progress import bar
-from badge.core.rng import generator
 from badge.errors import InputError, ModelError
 from badge.models import batches, digest, estimator
 from badge.models import network as torch_models
@@ -22,7 +20,8 @@ from badge.models.inputs import positional
 from badge.models.pools import length, open_pool
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
-from badge.strategies.select import select_from
+from badge.strategies.protocol import Strategy
+from badge.strategies.select import candidates, request, select_from
 
 __all__ = ["predict", "select"]
 
@@ -66,8 +65,7 @@ def predict(
     >>> badge.predict(net, torch.zeros(100, 4))
     Outputs(100 examples, 3 probability columns, 8 embedding columns)
     """
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number ≥ 1, not {batch_size!r}")
+    batch_size = whole(batch_size, "batch_size")
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
     network = model
@@ -83,13 +81,13 @@ def predict(
         torch_models.check_config(plain)
         opened = open_pool(pool, positional(plain))
         encoder = Encoder.of(call, plain, max_length)
-        parts = batches.for_network(opened, plain, int(batch_size), encoder)
+        parts = batches.for_network(opened, plain, batch_size, encoder)
         running = torch_models.running(network, device=device, head=head, autocast=autocast)
     elif callable(getattr(model, "fit", None)):
         if call is not None or max_length is not None:
             raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
         opened = open_pool(pool, (1, 1))
-        parts = batches.for_estimator(opened, max(int(batch_size), ESTIMATOR_ROWS))
+        parts = batches.for_estimator(opened, max(batch_size, ESTIMATOR_ROWS))
         running = estimator.running_estimator(model, device=device, head=head, autocast=autocast)
     else:
         raise ModelError(
@@ -195,10 +193,11 @@ def select(
     pool: Any,
     k: int,
     *,
-    strategy: Any = "badge",
+    strategy: str | Strategy = "badge",
     seed: int | None = 0,
     labeled: Any = None,
     exclude: Any = None,
+    bias: bool = False,
     batch_size: int = 256,
     device: str | torch.device | None = None,
     head: str | nn.Module | None = None,
@@ -213,7 +212,7 @@ def select(
 
     labeled: the examples that have labels, as a pool of any kind or as `Outputs` (for coreset and albl).
     exclude: positions of the pool that may not be picked, or a mask of them.
-    strategy, seed: as in `badge.select_from`; the other arguments as in `badge.predict`.
+    strategy, seed, bias: as in `badge.select_from`; the other arguments as in `badge.predict`.
 
     >>> import badge, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -221,19 +220,8 @@ def select(
     >>> ids.shape, ids.dtype
     ((5,), dtype('int64'))
     """
-    chosen = strategies.get(strategy)  # a wrong name, seed or k is an error before the pass, not after it
-    generator(seed)
-    if getattr(chosen, "needs_labeled", False) and labeled is None and exclude is None:
-        raise InputError(
-            f"the strategy {strategy!r} looks at what has labels: pass labeled= (a pool, or Outputs), or exclude="
-        )
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number ≥ 1, not {k!r}")
-    size = length(pool)
-    left = size if exclude is None else size - len(torch.unique(as_index(exclude, size)))
-    if k > left:
-        excluded = "" if exclude is None else f": {size} in the pool, {size - left} excluded"
-        raise InputError(f"asked for {k} of {left} candidates{excluded}")
+    chosen, _ = request(strategy, seed, labeled, exclude, bias)  # what is wrong is said before the pass, not after it
+    k, _ = candidates(k, length(pool), exclude)
     options: dict[str, Any] = {
         "batch_size": batch_size,
         "device": device,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import as_index, as_tensor, check_finite, chunks, name_rows
+from badge.core.arrays import RowSource, as_index, as_tensor, check_finite, chunks, name_rows
 from badge.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,47 +21,96 @@ if TYPE_CHECKING:
 __all__ = ["Outputs", "row_sum_tolerance"]
 
 
-@dataclass(frozen=True, eq=False)
 class Outputs:
     """Class probabilities [N, C] and penultimate embeddings [N, D] of N examples.
 
     Numpy or torch, float16, float32 or float64; kept as torch tensors that share the given memory. One probability
-    column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk.
+    column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
+    two may be missing: `conf`, `marg`, `entropy` and `rand` look at no embeddings, `coreset` at no probabilities.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]], embeddings=[[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
     >>> len(out), out.classes, out[[1]].probabilities.tolist()
     (2, 2, [[0.4, 0.6]])
+    >>> badge.select_from(badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]]), k=1, strategy="conf").tolist()
+    [1]
     """
 
-    probabilities: Tensor
-    embeddings: Tensor
-    ids: PartIds | NDArray[Any] | None = None  #: the caller's names of the rows, where they came with the outputs
-    directory: Path | None = None  #: where all of these rows, and no others, are on disk
+    _p: RowSource | None
+    _h: RowSource | None
+    _rows: int
+    _missing: str
+    #: the caller's names of the rows, where they came with the outputs
+    ids: PartIds | NDArray[Any] | None = None
+    #: where all of these rows, and no others, are on disk
+    directory: Path | None = None
 
-    def __init__(self, probabilities: Any, embeddings: Any) -> None:
-        p, h = as_tensor(probabilities, "probabilities"), as_tensor(embeddings, "embeddings")
-        if p.ndim == 1:
-            p = p[:, None]
+    def __init__(self, probabilities: Any = None, embeddings: Any = None) -> None:
+        p = None if probabilities is None else as_tensor(probabilities, "probabilities")
+        h = None if embeddings is None else as_tensor(embeddings, "embeddings")
+        p = p[:, None] if p is not None and p.ndim == 1 else p
         _check_shapes(p, h)
-        check_finite(p, "probabilities")
-        check_finite(h, "embeddings")
-        _check_distribution(p)
+        if p is not None:
+            check_finite(p, "probabilities")
+        if h is not None:
+            check_finite(h, "embeddings")
+        if p is not None:
+            _check_distribution(p)
         self._set(p, h)
 
-    def _set(self, p: Tensor, h: Tensor) -> None:
-        object.__setattr__(self, "probabilities", p)
-        object.__setattr__(self, "embeddings", h)
+    def _set(self, p: RowSource | None, h: RowSource | None, missing: str = "", rows: int = 0) -> None:
+        self._p, self._h, self._missing = p, h, missing
+        self._rows = rows if p is None and h is None else len(p if h is None else h)  # type: ignore[arg-type]
 
     @classmethod
-    def trusted(cls, probabilities: Tensor, embeddings: Tensor) -> Outputs:
-        """Outputs of arrays that were validated when they were made; nothing is read."""
+    def trusted(cls, probabilities: RowSource | None, embeddings: RowSource | None, missing: str = "") -> Outputs:
+        """Outputs of arrays that were validated when they were made; nothing is read. `missing`: why one is not there."""
         out = cls.__new__(cls)
-        out._set(probabilities, embeddings)
+        out._set(probabilities, embeddings, missing)
         return out
 
     @classmethod
-    def from_logits(cls, logits: Any, embeddings: Any) -> Outputs:
+    def unread(cls, rows: int) -> Outputs:
+        """What a strategy that reads nothing is given: a number of rows."""
+        out = cls.__new__(cls)
+        out._set(None, None, "the strategy declared that it reads nothing", rows)
+        return out
+
+    @property
+    def probabilities(self) -> Tensor:
+        """[N, C]; an error where there are none."""
+        return self._there(self._p, "probabilities")
+
+    @property
+    def embeddings(self) -> Tensor:
+        """[N, D]; an error where there are none."""
+        return self._there(self._h, "embeddings")
+
+    @property
+    def has_probabilities(self) -> bool:
+        return self._p is not None
+
+    @property
+    def has_embeddings(self) -> bool:
+        return self._h is not None
+
+    def _there(self, array: RowSource | None, name: str) -> Tensor:
+        if array is None:
+            way_out = f"pass {name}= too" + ", or use conf, marg, entropy or rand" * (name == "embeddings")
+            raise InputError(f"the outputs hold no {name}: {self._missing or way_out}")
+        return cast(Tensor, array)  # strategies that read blocks, and only they, are given other sources of rows
+
+    def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
+        """Outputs with both arrays, where they are there, changed by one function."""
+        p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
+        return Outputs.trusted(p, h, self._missing)
+
+    def with_probabilities(self, probabilities: Tensor) -> Outputs:
+        """The same embeddings, if any, with other valid probabilities."""
+        return Outputs.trusted(probabilities, self._h, self._missing)
+
+    @classmethod
+    def from_logits(cls, logits: Any, embeddings: Any = None) -> Outputs:
         """Outputs of raw scores: softmax over the classes, or the sigmoid where there is one column.
 
         >>> import badge
@@ -90,30 +139,31 @@ class Outputs:
         from badge.outputs import parts, store
 
         if parts.is_parts(directory):
-            opened: Any = parts.open_parts(directory)
+            opened = parts.open_parts(directory)
             out = cls.trusted(opened.probabilities, opened.embeddings)
-            object.__setattr__(out, "ids", opened.ids)
+            out.ids = opened.ids
         else:
             p, h = store.read(directory)
             out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"))
-        object.__setattr__(out, "directory", Path(directory))
+        out.directory = Path(directory)
         return out
 
     def __len__(self) -> int:
-        return len(self.probabilities)
+        return self._rows
 
     def __getitem__(self, ids: Any) -> Outputs:
         """The rows `ids` (positions, a slice or a boolean mask)."""
         if not isinstance(ids, slice):
             ids = as_index(ids, len(self)).to(self.device)
-        some = Outputs.trusted(self.probabilities[ids], self.embeddings[ids])
+        some = self.map(lambda x: x[ids])
         if self.ids is not None:
-            object.__setattr__(some, "ids", self.ids[ids if isinstance(ids, slice) else ids.numpy(force=True)])
+            some.ids = self.ids[ids if isinstance(ids, slice) else ids.numpy(force=True)]
         return some
 
     def __repr__(self) -> str:
-        (n, c), d = self.probabilities.shape, self.embeddings.shape[1]
-        return f"Outputs({n:,} examples, {c} probability column{'s' * (c > 1)}, {d} embedding columns)"
+        named = ((self._p, "probability"), (self._h, "embedding"))
+        columns = (f"{x.shape[1]} {name} column{'s' * (x.shape[1] > 1)}" for x, name in named if x is not None)
+        return f"Outputs({', '.join([f'{len(self):,} examples', *columns])})"
 
     @property
     def classes(self) -> int:
@@ -122,10 +172,20 @@ class Outputs:
 
     @property
     def device(self) -> torch.device:
-        return self.embeddings.device
+        array = self._p if self._h is None else self._h
+        return torch.device("cpu") if array is None else array.device
 
 
-def _check_shapes(p: Tensor, h: Tensor) -> None:
+def _check_shapes(p: Tensor | None, h: Tensor | None) -> None:
+    if p is None or h is None:
+        given, name = (h, "embeddings") if p is None else (p, "probabilities")
+        if given is None:
+            raise InputError("neither probabilities nor embeddings were given: pass one of them, or both")
+        if given.ndim != 2 or 0 in given.shape:
+            raise InputError(
+                f"{name} must be a matrix with at least one row and column, not of shape {tuple(given.shape)}"
+            )
+        return
     if p.ndim != 2 or h.ndim != 2:
         raise InputError(
             f"probabilities must be [N, C] and embeddings [N, D]; got shapes {tuple(p.shape)} and {tuple(h.shape)}"

@@ -58,7 +58,7 @@ class PartRows:
         self.arrays = list(arrays)
         self.ends = torch.tensor([len(a) for a in arrays]).cumsum(0)
         self.shape = torch.Size((int(self.ends[-1]), arrays[0].shape[1]))
-        self.dtype, self.device, self.ndim = arrays[0].dtype, arrays[0].device, 2
+        self.dtype, self.device = arrays[0].dtype, arrays[0].device
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -76,20 +76,14 @@ class PartRows:
             begin = end
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces) if pieces else self.arrays[0][:0]
 
-    def index_select(self, dim: int, ids: Tensor) -> Tensor:
-        owner = torch.searchsorted(self.ends, ids, right=True)
-        rows = torch.empty((len(ids), self.shape[1]), dtype=self.dtype)
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
+        owner = torch.searchsorted(self.ends, index, right=True)
+        rows = torch.empty((len(index), self.shape[1]), dtype=self.dtype)
         for part in torch.unique(owner).tolist():
             at = (owner == part).nonzero()[:, 0]
             begin = int(self.ends[part - 1]) if part else 0
-            rows[at] = self.arrays[part].index_select(0, ids[at] - begin)
+            rows[at] = self.arrays[part].index_select(0, index[at] - begin)
         return rows
-
-    def numel(self) -> int:
-        return self.shape.numel()
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
 
 
 class PartIds:

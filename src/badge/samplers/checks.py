@@ -9,30 +9,37 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 
+from badge.core.numbers import whole
+from badge.core.rng import check_rng
 from badge.errors import InputError
 from badge.features import Features
+from badge.features.rows import check_features
 
-__all__ = ["check_k", "in_full_precision"]
+__all__ = ["check_k", "sampler"]
 
 Sampler = TypeVar("Sampler", bound=Callable[..., Any])
 
 
-def check_k(k: int, n: int) -> None:
-    """k must be a whole number from 1 to n."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InputError(f"k must be a whole number, not {k!r}")
-    if k < 1:
-        raise InputError(f"asked for {k} examples: k must be at least 1")
-    if k > n:
-        raise InputError(f"asked for {k} of {n} candidates: k must be at most {n}")
+def check_k(k: Any, n: int) -> int:
+    """`k` as a Python int from 1 to n."""
+    number = whole(k, "k")
+    if number > n:
+        raise InputError(f"asked for {number} of {n} candidates: k must be at most {n}")
+    return number
 
 
-def in_full_precision(sampler: Sampler) -> Sampler:
-    """The sampler, outside of any autocast: products in half precision would rule out what they should not."""
+def sampler(function: Sampler) -> Sampler:
+    """A sampler with its door: features, k and rng are what they should be, and no autocast is in force.
 
-    @functools.wraps(sampler)
-    def outside(features: Features, *args: Any, **kwargs: Any) -> Any:
+    Products in half precision would rule out what they should not.
+    """
+
+    @functools.wraps(function)
+    def outside(features: Features, k: int, rng: np.random.Generator, *args: Any, **kwargs: Any) -> Any:
+        check_features(features)
+        k = check_k(k, len(features))
+        check_rng(rng)
         with torch.autocast(features.device.type, enabled=False):
-            return sampler(features, *args, **kwargs)
+            return function(features, k, rng, *args, **kwargs)
 
     return cast(Sampler, outside)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Features
-from badge.samplers.checks import check_k, in_full_precision
+from badge.samplers.checks import sampler
 from badge.samplers.nearest.nearest import Nearest
 
 __all__ = ["kcenter"]
@@ -25,7 +25,7 @@ BLOCK = 384
 OVERHEAD = 2**18
 
 
-@in_full_precision
+@sampler
 def kcenter(features: Features, k: int, rng: np.random.Generator, given: Features | None = None) -> NDArray[np.int64]:
     """k distinct positions by furthest-first traversal, in pick order.
 
@@ -37,7 +37,6 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     >>> badge.samplers.kcenter(x, 2, np.random.default_rng(0), given=badge.Dense([[0.0]])).tolist()
     [3, 2]
     """
-    check_k(k, len(features))
     near = Nearest(features, k, given)
     picks: list[int] = []
     if near.count == 0:

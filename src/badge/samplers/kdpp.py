@@ -16,7 +16,7 @@ from torch import Tensor
 
 from badge.errors import InputError, RankError
 from badge.features import Features
-from badge.samplers.checks import check_k
+from badge.samplers.checks import sampler
 from badge.samplers.draw import in_proportion
 from badge.samplers.swap_chain import swap_chain
 
@@ -26,6 +26,7 @@ __all__ = ["kdpp"]
 EXACT_LIMIT = 4096
 
 
+@sampler
 def kdpp(
     features: Features,
     k: int,
@@ -49,7 +50,6 @@ def kdpp(
     >>> 2 in badge.samplers.kdpp(x, 2, np.random.default_rng(0), method="exact")
     True
     """
-    check_k(k, len(features))
     if method not in ("mcmc", "exact"):
         raise InputError(f"method must be 'mcmc' or 'exact', not {method!r}")
     if steps is not None and (method == "exact" or steps < 1):

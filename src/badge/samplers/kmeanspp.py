@@ -24,7 +24,7 @@ from torch import Tensor
 
 from badge.errors import InputError
 from badge.features import Features
-from badge.samplers.checks import check_k, in_full_precision
+from badge.samplers.checks import sampler
 from badge.samplers.nearest.nearest import Nearest
 
 __all__ = ["kmeanspp"]
@@ -33,7 +33,7 @@ __all__ = ["kmeanspp"]
 BLOCK = 1024
 
 
-@in_full_precision
+@sampler
 def kmeanspp(
     features: Features,
     k: int,
@@ -52,7 +52,6 @@ def kmeanspp(
     >>> sorted(badge.samplers.kmeanspp(x, 3, np.random.default_rng(0)).tolist())[-2:]
     [2, 3]
     """
-    check_k(k, len(features))
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
     near = Nearest(features, k, given)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.arrays import name_rows
+from badge.core.rng import check_rng
+from badge.errors import InputError
 from badge.samplers.checks import check_k
 
 __all__ = ["topk"]
@@ -17,8 +20,15 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
     >>> topk(np.array([0.1, 0.9, 0.5]), 2, np.random.default_rng(0)).tolist()
     [1, 2]
     """
+    scores = np.asarray(scores)
+    if scores.ndim != 1 or scores.dtype.kind not in "fiu":
+        raise InputError(f"scores must be one number per example, not {scores.dtype} of shape {scores.shape}")
+    unordered = np.flatnonzero(np.isnan(scores))
+    if len(unordered):
+        raise InputError(f"scores hold NaN in {name_rows(unordered)}: NaN is neither above nor below another score")
     n = len(scores)
-    check_k(k, n)
+    k = check_k(k, n)
+    check_rng(rng)
     threshold = np.partition(scores, n - k)[n - k]
     above = np.flatnonzero(scores > threshold)
     level = rng.choice(np.flatnonzero(scores == threshold), size=k - len(above), replace=False)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
+from badge.strategies.protocol import Reads
 from badge.strategies.uncertainty import conf
 
 __all__ = ["ALBL"]
@@ -41,6 +42,7 @@ class ALBL:
     ([0.5, 0.5], 0.1316)
     """
 
+    reads: Reads = "blocks"
     needs_labeled = True
     arms = (coreset, conf)
 

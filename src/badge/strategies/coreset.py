@@ -9,15 +9,14 @@ from badge import samplers
 from badge.errors import InputError
 from badge.features import Dense
 from badge.outputs import Outputs
+from badge.strategies.protocol import declare
 
 __all__ = ["coreset"]
 
 
+@declare(reads="blocks", needs_labeled=True)
 def coreset(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Coreset (Sener & Savarese 2018): furthest-first on embeddings, conditioned on all labelled examples."""
     if labeled is None:
         raise InputError("coreset is conditioned on the labelled examples: pass labeled= (their Outputs), or exclude=")
     return samplers.kcenter(Dense.trusted(outputs.embeddings), k, rng, given=Dense.trusted(labeled.embeddings))
-
-
-coreset.needs_labeled = True  # type: ignore[attr-defined]

@@ -1,4 +1,8 @@
-"""Strategies on gradient embeddings: BADGE, and the paper's two ablations of its sampler."""
+"""Strategies on gradient embeddings: BADGE, and the paper's two ablations of its sampler.
+
+The paper's output layer is f(x) = σ(W z): g_x is the gradient with respect to W. Of a model whose output layer has a bias b
+too, `bias=True` appends the gradient with respect to b, which is p − e_ŷ; as if every embedding had one more entry, 1.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,15 @@ from numpy.typing import NDArray
 from badge import samplers
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
+from badge.strategies.protocol import declare
 
 __all__ = ["badge", "kcenter_grad", "kdpp"]
 
 
-def badge(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+@declare(reads="blocks")
+def badge(
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
+) -> NDArray[np.int64]:
     """BADGE (Ash et al. 2020, algorithm 1): k-means++ seeding on the gradients at the hallucinated labels.
 
     >>> import numpy as np
@@ -21,16 +29,20 @@ def badge(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs |
     >>> sorted(badge(out, 2, np.random.default_rng(0)).tolist())
     [0, 1]
     """
-    return samplers.kmeanspp(gradient_embedding(outputs), k, rng)
+    return samplers.kmeanspp(gradient_embedding(outputs, bias), k, rng)
 
 
-def kdpp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+@declare(reads="blocks")
+def kdpp(
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
+) -> NDArray[np.int64]:
     """The ablation of section 3: a k-DPP on gradient embeddings, by the swap chain."""
-    return samplers.kdpp(gradient_embedding(outputs), k, rng)
+    return samplers.kdpp(gradient_embedding(outputs, bias), k, rng)
 
 
+@declare(reads="blocks")
 def kcenter_grad(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
 ) -> NDArray[np.int64]:
     """The ablation FF-k-center: furthest-first traversal on gradient embeddings, not conditioned on labelled ones."""
-    return samplers.kcenter(gradient_embedding(outputs), k, rng)
+    return samplers.kcenter(gradient_embedding(outputs, bias), k, rng)

@@ -13,10 +13,12 @@ from badge.core.arrays import chunks
 from badge.outputs import Outputs
 from badge.samplers import topk
 from badge.samplers.checks import check_k
+from badge.strategies.protocol import declare
 
 __all__ = ["conf", "entropy", "marg", "rand"]
 
 
+@declare(reads="probabilities")
 def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Confidence sampling: smallest max_i p_i.
 
@@ -28,6 +30,7 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return topk(_scores(outputs, lambda p: -p.amax(dim=1)), k, rng)
 
 
+@declare(reads="probabilities")
 def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Margin sampling: smallest p_ŷ − p_y', the difference of the two largest probabilities."""
 
@@ -38,14 +41,16 @@ def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return topk(_scores(outputs, margin), k, rng)
 
 
+@declare(reads="probabilities")
 def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Entropy sampling: largest Σ p_i ln 1/p_i."""
     return topk(_scores(outputs, lambda p: torch.special.entr(p.clamp(min=0)).sum(dim=1)), k, rng)
 
 
+@declare(reads="nothing")
 def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """The naive baseline: k examples uniformly, without replacement."""
-    check_k(k, len(outputs))
+    k = check_k(k, len(outputs))
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
 
 

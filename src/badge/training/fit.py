@@ -69,4 +69,4 @@ def align(outputs: Outputs, model: Any, classes: int) -> Outputs:
         raise InputError(f"the model gives {p.shape[1]} probabilities for {classes} classes")
     full = p.new_zeros(len(p), classes)
     full[:, torch.from_numpy(seen.astype(np.int64))] = p
-    return Outputs.trusted(full, outputs.embeddings)
+    return outputs.with_probabilities(full)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.importing import imported
+from badge.core.numbers import whole
 from badge.data.dataset import is_image, learning_rate
 from badge.errors import InputError, UnknownNameError
 
@@ -114,8 +115,7 @@ def resolve(name: str, width: int | None = None) -> Build:
     >>> resolve("mlp")((1, 8, 8), 10)[1]
     Linear(in_features=64, out_features=256, bias=True)
     """
-    if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
-        raise InputError(f"width must be a whole number ≥ 1, not {width!r}")
+    width = None if width is None else whole(width, "width")
     if ":" in name:
         build: Build = imported("network", name)
     elif name in NETWORKS:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from badge.core.devices import usable_device
+from badge.core.numbers import positive, whole
 from badge.errors import InputError, ModelError
 from badge.models.batches import network_inputs
 from badge.models.inputs import bind
@@ -74,20 +76,15 @@ class Trainer:
     ) -> None:
         if isinstance(build, nn.Module) or not callable(build):
             raise InputError(f"build must be a function that makes a new network, not {type(build).__name__}")
-        if not lr > 0:
-            raise InputError(f"lr must be above 0, not {lr!r}")
-        if not 0 <= target < 1:
+        if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target < 1:
             raise InputError(f"target must be in [0, 1), not {target!r}: training stops when the accuracy exceeds it")
-        for name, value in (("batch_size", batch_size), ("max_epochs", max_epochs), ("patience", patience)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number ≥ 1, not {value!r}")
         self.build = build
-        self.lr = lr
-        self.batch_size = batch_size
+        self.lr = positive(lr, "lr")
+        self.batch_size = whole(batch_size, "batch_size")
         self.target = target
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.max_epochs = whole(max_epochs, "max_epochs")
+        self.patience = whole(patience, "patience")
+        self.device = usable_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         #: the record of the last fit
         self.last: Fit | None = None
 

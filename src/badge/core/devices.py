@@ -1,0 +1,22 @@
+"""Where to compute."""
+
+from __future__ import annotations
+
+import torch
+
+from badge.errors import InputError
+
+__all__ = ["usable_device"]
+
+
+def usable_device(device: str | torch.device) -> torch.device:
+    """The device of a name, if something can be put on it; "cuda" becomes "cuda:0".
+
+    >>> usable_device("gpu")
+    Traceback (most recent call last):
+    badge.errors.InputError: device='gpu' cannot be used: ...
+    """
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        raise InputError(f"device={str(device)!r} cannot be used: {str(error).splitlines()[0][:200]}") from error

@@ -1,0 +1,57 @@
+"""Whole numbers at the door: one check, one wording."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from badge.errors import InputError
+
+__all__ = ["positive", "whole"]
+
+
+def whole(value: Any, name: str, least: int = 1) -> int:
+    """`value` as a Python int, from any whole number that is not below `least`; texts, floats and booleans are refused.
+
+    Numpy's small integers overflow in sums with ordinary ones: everything behind the door works with Python's.
+
+    >>> import numpy as np
+    >>> whole(np.int8(5), "k") * 1000
+    5000
+    >>> whole(2.0, "k")
+    Traceback (most recent call last):
+    badge.errors.InputError: k must be a whole number ≥ 1, not 2.0
+    """
+    # 0-d arrays and tensors are numbers as well; a boolean, of Python or of numpy, is none
+    if not isinstance(value, bool) and str(getattr(value, "dtype", "")) not in ("bool", "torch.bool"):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            pass
+        else:
+            if number >= least:
+                return number
+    raise InputError(f"{name} must be a whole number ≥ {least}, not {_shown(value)}")
+
+
+def positive(value: Any, name: str) -> float:
+    """`value` as a float above 0 and finite.
+
+    >>> positive("x", "lr")
+    Traceback (most recent call last):
+    badge.errors.InputError: lr must be a number above 0, not 'x'
+    """
+    if not isinstance(value, bool | str | bytes):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        else:
+            if 0 < number < float("inf"):
+                return number
+    raise InputError(f"{name} must be a number above 0, not {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:50]}… ({type(value).__name__})"
