@@ -91,7 +91,7 @@ def test_a_cell_of_rand_makes_no_pass_over_the_pool(tmp_path: Path, monkeypatch:
 
 def test_every_round_records_what_the_report_reads(reference: Path) -> None:
     start, *rest = journal.read(journal_path(CELL, reference))
-    assert start["event"] == "start" and start["format"] == 1
+    assert start["event"] == "start" and start["format"] == journal.FORMAT
     assert start["cell"] == CELL.__dict__ and start["cell"]["threads"] == 1
     assert start["data"] == {
         "name": "own_parts:blobs",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,8 +14,11 @@ from hypothesis import strategies as st
 from badge.errors import JournalError
 from badge.journal import Journal, read
 from badge.journal import file as journal
+from badge.journal.lines import encode
 
-EVENTS = [{"event": "ask", "ids": list(range(n)), "text": "ü\n" * n} for n in range(5)]
+EVENTS = [{"event": "tell", "ids": list(range(n)), "labels": ["ü\n"] * n} for n in range(5)]
+A, B, C = ({"event": "note", "text": text} for text in "abc")
+AFTER = {"event": "note", "text": "after"}
 
 
 @pytest.fixture
@@ -32,16 +34,17 @@ def test_events_come_back_in_order_and_one_line_each(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(EVENTS)
     with Journal(path) as opened:
         assert opened.events == EVENTS
-        assert opened.of("ask") == EVENTS and opened.of(["tell"]) == []
+        assert opened.of("tell") == EVENTS and opened.of(["ask"]) == []
 
 
 def test_each_append_is_synced_before_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     opened = Journal(tmp_path / "j.jsonl")
     monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
-    opened.append({"a": 1})
-    opened.append({"b": 2}, {"c": 3})
-    assert synced == [b'{"a":1}\n', b'{"a":1}\n{"b":2}\n{"c":3}\n']
+    opened.append(A)
+    opened.append(B, C)
+    lines = [encode(number, event) for number, event in enumerate([A, B, C], start=1)]
+    assert synced == [lines[0], b"".join(lines)]
 
 
 def test_without_sync_an_append_is_written_and_waits_for_one_sync(
@@ -50,15 +53,15 @@ def test_without_sync_an_append_is_written_and_waits_for_one_sync(
     synced: list[bytes] = []
     opened = Journal(tmp_path / "j.jsonl", sync=False)
     monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
-    opened.append({"a": 1})
-    assert opened.path.read_bytes() == b'{"a":1}\n' and synced == []
+    opened.append(A)
+    assert opened.path.read_bytes() == encode(1, A) and synced == []
     opened.sync()
-    assert synced == [b'{"a":1}\n']
+    assert synced == [encode(1, A)]
 
 
 def test_a_new_file_is_entered_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[Path] = []
-    monkeypatch.setattr(journal, "_sync_folder", folders.append)
+    monkeypatch.setattr(journal, "sync_folder", folders.append)
     Journal(tmp_path / "j.jsonl").close()
     assert folders == [tmp_path]
 
@@ -69,7 +72,7 @@ def test_any_truncation_loses_at_most_the_torn_line(
     tmp_path_factory: pytest.TempPathFactory, cut: int, again: bool
 ) -> None:
     target = tmp_path_factory.mktemp("j") / "j.jsonl"
-    lines = [json.dumps(event).encode() for event in EVENTS]
+    lines = [encode(number, event)[:-1] for number, event in enumerate(EVENTS, start=1)]
     whole = b"\n".join(lines) + b"\n"
     cut %= len(whole) + 1
     target.write_bytes(whole[:cut])
@@ -82,10 +85,10 @@ def test_any_truncation_loses_at_most_the_torn_line(
         opened = Journal(target)
     assert opened.events == EVENTS[:complete]
     if again:
-        opened.append({"event": "after"})
+        opened.append(AFTER)
     opened.close()
     if again or not torn:
-        assert read(target) == EVENTS[:complete] + [{"event": "after"}] * again
+        assert read(target) == EVENTS[:complete] + [AFTER] * again
 
 
 def test_zeros_of_a_power_loss_count_as_torn(path: Path) -> None:
@@ -95,12 +98,12 @@ def test_zeros_of_a_power_loss_count_as_torn(path: Path) -> None:
         assert read(path) == EVENTS
 
 
-@pytest.mark.parametrize("damage", [b'{"event": "as', b"[1, 2]", b"\xff\xfe", b""])
+@pytest.mark.parametrize("damage", [b'{"n":3, "as', b'{"event": "as', b"[1, 2]", b"\xff\xfe", b""])
 def test_a_damaged_line_in_the_middle_is_named(path: Path, damage: bytes) -> None:
     lines = path.read_bytes().split(b"\n")
     lines[2] = damage
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(JournalError, match=r"j\.jsonl, line 3: not a JSON object"):
+    with pytest.raises(JournalError, match=r"j\.jsonl, line 3: (its checksum|a line without number)"):
         Journal(path)
     Path(path).write_bytes(b"")
     Journal(path).close()  # the failed open has released its lock
@@ -125,24 +128,24 @@ def test_a_failed_write_leaves_nothing_behind(path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(journal.os, "write", full)
     with pytest.raises(JournalError, match="No space left on device; nothing was added"):
-        opened.append({"event": "lost"})
+        opened.append(AFTER)
     assert path.read_bytes() == before and opened.events == EVENTS
     monkeypatch.undo()
-    opened.append({"event": "kept"})
-    assert read(path) == [*EVENTS, {"event": "kept"}]
+    opened.append(AFTER)
+    assert read(path) == [*EVENTS, AFTER]
 
 
 def test_short_writes_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Journal(path)
     real = os.write
     monkeypatch.setattr(journal.os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
-    opened.append({"event": "in pieces"})
-    assert read(path) == [*EVENTS, {"event": "in pieces"}]
+    opened.append(AFTER)
+    assert read(path) == [*EVENTS, AFTER]
 
 
 def test_numbers_that_json_has_no_word_for_are_refused(path: Path) -> None:
     with Journal(path) as opened, pytest.raises(ValueError, match="JSON"):
-        opened.append({"x": float("nan")})
+        opened.append({**EVENTS[0], "labels": [float("nan")]})
     assert read(path) == EVENTS
 
 
@@ -158,7 +161,7 @@ def test_one_writer_at_a_time(path: Path) -> None:
     opened.close()
     Journal(path).close()
     with pytest.raises(JournalError, match="is closed"):
-        opened.append({"event": "late"})
+        opened.append(AFTER)
 
 
 def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import torch
 import badge
 from badge import journal
 from badge.errors import InputError, JournalError
-from badge.learner.ledger import changes, merged
+from badge.learner.memory import changes, merged
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 3))
@@ -78,11 +78,11 @@ def test_labels_of_one_class_teach_nothing_yet() -> None:
 def test_initial_brings_in_labels_that_exist_already(tmp_path: Path) -> None:
     initial = {int(i): int(TRUTH[i]) for i in range(20)}
     learner = make(tmp_path / "j.jsonl", initial=initial)
-    assert learner.labeled == initial
+    assert learner.labels == initial
     assert not set(learner.ask(40).tolist()) & set(initial)
     learner.close()
     with make(tmp_path / "j.jsonl") as again:
-        assert again.labeled == initial  # recorded: need not be given again
+        assert again.labels == initial  # recorded: need not be given again
     make(tmp_path / "j.jsonl", initial=dict(reversed(initial.items()))).close()  # nor in that order
 
 
@@ -132,7 +132,7 @@ def test_a_batch_can_be_told_in_parts() -> None:
     more = learner.ask(10)
     assert not set(more.tolist()) & set(ids.tolist())
     assert learner.pending.tolist() == [*ids[:2].tolist(), *ids[4:].tolist(), *more.tolist()]
-    assert learner.labeled == {int(i): int(TRUTH[i]) for i in ids[2:4]}
+    assert learner.labels == {int(i): int(TRUTH[i]) for i in ids[2:4]}
     assert set(learner.candidates.tolist()) == set(range(N)) - set(ids.tolist()) - set(more.tolist())
 
 
@@ -166,12 +166,12 @@ def test_what_cannot_be_is_refused_and_nothing_written(case: str, tmp_path: Path
         tmp_path / "j.jsonl", initial={5: 0, 6: 1}, strategy=lambda out, k, rng, labeled=None: np.arange(8, 10)
     )
     learner.ask(2)
-    before, state = (tmp_path / "j.jsonl").read_bytes(), (learner.labeled, learner.pending.tolist())
+    before, state = (tmp_path / "j.jsonl").read_bytes(), (learner.labels, learner.pending.tolist())
     call, message = WRONG[case]
     with pytest.raises(InputError, match=message):
         call(learner)
     assert (tmp_path / "j.jsonl").read_bytes() == before
-    assert (learner.labeled, learner.pending.tolist()) == state
+    assert (learner.labels, learner.pending.tolist()) == state
 
 
 def test_the_same_label_again_is_no_matter(tmp_path: Path) -> None:
@@ -190,10 +190,10 @@ def test_relabel_corrects_and_changes_the_next_model(tmp_path: Path) -> None:
     id = int(learner.batches[0][0])
     before = learner.model
     learner.relabel(id, (int(TRUTH[id]) + 1) % 3)
-    assert learner.labeled[id] == (TRUTH[id] + 1) % 3
+    assert learner.labels[id] == (TRUTH[id] + 1) % 3
     assert not np.array_equal(learner.model, before)
     learner.close()
-    assert make(tmp_path / "j.jsonl").labeled == learner.labeled
+    assert make(tmp_path / "j.jsonl").labels == learner.labels
 
 
 def test_class_names_are_the_labels(tmp_path: Path) -> None:
@@ -201,14 +201,14 @@ def test_class_names_are_the_labels(tmp_path: Path) -> None:
     learner = make(tmp_path / "j.jsonl", classes=names, initial={0: "eel"})
     ids = learner.ask(6)
     learner.tell(ids, np.array(names)[TRUTH[ids]])
-    assert learner.labeled == {0: "eel"} | {int(i): names[TRUTH[i]] for i in ids}
+    assert learner.labels == {0: "eel"} | {int(i): names[TRUTH[i]] for i in ids}
     with pytest.raises(InputError, match="label 1 of id 0 is not one of the classes: \\['cat', 'dog', 'eel'\\]"):
         learner.relabel(0, 1)
     learner.close()
     with_numbers = make()
     with_numbers.tell(with_numbers.ask(6), TRUTH[with_numbers.pending])
     learner = make(tmp_path / "j.jsonl", classes=names)
-    assert learner.labeled[0] == "eel"
+    assert learner.labels[0] == "eel"
 
 
 @pytest.mark.parametrize("classes", [1, 0, ["a"], ["a", "a"], [1.5, 2.5], [True, False], "ab", 2.5])
@@ -247,7 +247,7 @@ def test_opening_trains_nothing_until_it_is_needed(tmp_path: Path) -> None:
     run(make(tmp_path / "j.jsonl"), 3)
     trainer = Centroids()
     learner = make(tmp_path / "j.jsonl", trainer=trainer)
-    assert len(learner.labeled) == 15 and trainer.fits == 0
+    assert len(learner.labels) == 15 and trainer.fits == 0
     learner.ask(5)
     learner.ask(5)
     assert trainer.fits == 1
@@ -284,7 +284,7 @@ def test_a_failed_ask_leaves_no_trace(tmp_path: Path) -> None:
     learner = make(tmp_path / "j.jsonl", strategy="albl")
     for _ in range(4):
         trainer, learner.trainer = learner.trainer, Fails()
-        if len(learner.labeled):
+        if len(learner.labels):
             with pytest.raises(RuntimeError, match="out of memory"):
                 learner.ask(5)
         learner.trainer = trainer
@@ -293,8 +293,8 @@ def test_a_failed_ask_leaves_no_trace(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "pool": ({"pool": X + 1e-9}, r"its pool is \{'length': 60, 'digest': '\w+'\}, yours is \{'length': 60"),
-    "pool length": ({"pool": X[:-1]}, "its pool is .*'length': 60.*, yours is .*'length': 59"),
+    "pool": ({"pool": X + 1e-9}, r"its pool has 60 examples, yours 60, and its examples are different \(digest \w+"),
+    "pool length": ({"pool": X[:-1]}, "its pool has 60 examples, yours 59; a pool may grow, not lose examples"),
     "classes": ({"classes": 4}, "its classes is 3, yours is 4"),
     "class names": ({"classes": ["a", "b", "c"]}, r"its classes is 3, yours is \['a', 'b', 'c'\]"),
     "strategy": ({"strategy": "rand"}, "its strategy is 'badge', yours is 'rand'"),
@@ -308,7 +308,7 @@ def test_a_journal_of_another_run_is_refused(case: str, tmp_path: Path) -> None:
     run(make(tmp_path / "j.jsonl"), 2)
     options, message = REFUSED[case]
     before = (tmp_path / "j.jsonl").read_bytes()
-    with pytest.raises(JournalError, match=f"belongs to another run: {message}.*use another journal"):
+    with pytest.raises(JournalError, match=f"belongs to another .*: {message}"):
         make(tmp_path / "j.jsonl", **options)
     assert (tmp_path / "j.jsonl").read_bytes() == before
     make(tmp_path / "j.jsonl").close()  # the lock is free again
@@ -316,8 +316,12 @@ def test_a_journal_of_another_run_is_refused(case: str, tmp_path: Path) -> None:
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text('{"text": "hello"}\n', encoding="utf-8")
-    with pytest.raises(JournalError, match="something else than a learner's journal"):
+    with pytest.raises(JournalError, match="line 1: an event of the unknown kind None; this is not a journal"):
         make(tmp_path / "data.jsonl")
+    with journal.Journal(tmp_path / "other.jsonl") as other:
+        other.append({"event": "note", "text": "of something else"})
+    with pytest.raises(JournalError, match="something else than a learner's journal"):
+        make(tmp_path / "other.jsonl")
 
 
 def test_parameters_of_a_strategy_object_count(tmp_path: Path) -> None:
@@ -345,13 +349,19 @@ def test_a_strategy_that_returns_nonsense_is_named(picks: list[Any]) -> None:
 def test_a_torn_last_line_is_dropped_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     reference = run(make(path), 3)
-    whole = path.read_bytes()
+    whole, written = path.read_bytes(), [timeless(event) for event in journal.read(path)]
     path.write_bytes(whole[:-7])  # the last tell was interrupted
     with pytest.warns(UserWarning, match="the last write was interrupted"):
         learner = make(path)
     assert learner.pending.tolist() == reference[2]
     learner.tell(learner.pending, TRUTH[learner.pending])
-    assert path.read_bytes() == whole
+    learner.close()
+    again = path.read_bytes()
+    assert [timeless(event) for event in journal.read(path)] == written and again[: len(whole) - 200] == whole[:-200]
+
+
+def timeless(event: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key != "at"}
 
 
 def test_truncated_at_any_byte_it_opens_and_ends_in_the_same_picks(tmp_path: Path) -> None:
@@ -368,27 +378,31 @@ def test_truncated_at_any_byte_it_opens_and_ends_in_the_same_picks(tmp_path: Pat
         ):
             learner = make(path)
         with learner:
-            while len(learner.labeled) < 15:
+            while len(learner.labels) < 15:
                 ids = learner.pending if len(learner.pending) else learner.ask(5)
                 learner.tell(ids, TRUTH[ids])
         assert [batch.tolist() for batch in learner.batches] == reference
 
 
 def test_events_that_contradict_each_other_are_named_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    run(make(path), 2)
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*lines[:2], *lines[3:]]) + "\n", encoding="utf-8")  # without the first tell
-    make(path).close()
-    path.write_text("\n".join([lines[0], *lines[2:]]) + "\n", encoding="utf-8")  # without the first ask
-    with pytest.raises(JournalError, match=r"j\.jsonl, line 2: id \d+ was not asked.*changed by hand"):
-        make(path)
-    path.write_text("\n".join([*lines, lines[1]]) + "\n", encoding="utf-8")
+    with make(tmp_path / "j.jsonl") as learner:
+        run(learner, 2)
+    header, ask, tell, *rest = journal.read(tmp_path / "j.jsonl")
+
+    def opened(*events: dict[str, Any]) -> None:
+        (tmp_path / "k.jsonl").unlink(missing_ok=True)
+        with journal.Journal(tmp_path / "k.jsonl") as written:
+            written.append(*events)
+        make(tmp_path / "k.jsonl").close()
+
+    opened(header, ask, tell, *rest)
+    opened(header, ask, *rest)  # the first tell was never made
+    with pytest.raises(JournalError, match=r"k\.jsonl, line 2: id \d+ was not asked.*changed by hand"):
+        opened(header, tell, *rest)
     with pytest.raises(JournalError, match="line 6: ask 0 is out of order or repeats ids"):
-        make(path)
-    path.write_text("\n".join([lines[0], '{"event": "ask"}', lines[1]]) + "\n", encoding="utf-8")
-    with pytest.raises(JournalError, match="line 2: no field 'ids'"):
-        make(path)
+        opened(header, ask, tell, *rest, ask)
+    with pytest.raises(JournalError, match="line 4: a second header"):
+        opened(header, ask, tell, header)
 
 
 def test_two_learners_cannot_write_one_journal(tmp_path: Path) -> None:
@@ -418,7 +432,14 @@ def test_what_is_asked_and_told_is_on_disk_when_the_call_returns(tmp_path: Path)
     assert json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["ids"] == ids.tolist()
     learner.tell(ids[:1], [2])
     last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
-    assert last == {"event": "tell", "ids": [int(ids[0])], "labels": [2]}
+    assert {**last, "at": 0, "sum": 0} == {
+        "n": 3,
+        "event": "tell",
+        "ids": [int(ids[0])],
+        "labels": [2],
+        "at": 0,
+        "sum": 0,
+    }
 
 
 # -- pools and trainers ------------------------------------------------------------------------------------------------
@@ -492,7 +513,7 @@ def test_texts_and_tables_with_a_pipeline(tmp_path: Path) -> None:
                 ids = learner.ask(8)
                 learner.tell(ids, np.where(TRUTH[ids] > 0, "yes", "no"))
         with make(path, **options) as again:
-            assert len(again.labeled) == 24 and again.outputs.probabilities.shape == (N, 2)
+            assert len(again.labels) == 24 and again.outputs.probabilities.shape == (N, 2)
 
 
 def test_a_class_without_labels_has_probability_zero() -> None:
@@ -532,6 +553,6 @@ def test_seconds_and_explanation_of_the_last_batch() -> None:
 def test_the_model_of_a_round_does_not_depend_on_the_models_before() -> None:
     learner = make()
     run(learner, 3)
-    fresh = make(initial=learner.labeled)
-    fresh._ledger.label_round = learner.round
+    fresh = make(initial=learner.labels)
+    fresh._book.ledger().label_round = learner.round
     assert np.array_equal(learner.model, fresh.model)

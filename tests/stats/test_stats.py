@@ -483,8 +483,8 @@ def test_journals_that_were_interrupted(tmp_path: Path) -> None:
     first = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
     again = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.6}
     second = {"event": "round", "round": 1, "labels": 20, "test_accuracy": 0.7}
-    journal(tmp_path / "a.jsonl", start, {"event": "checkpoint"}, first, start, again, second, '{"event": "rou')
-    journal(tmp_path / "b.jsonl", {"event": "ask", "ids": [1]})
+    journal(tmp_path / "a.jsonl", start, first, start, again, second, '{"event": "rou')
+    journal(tmp_path / "b.jsonl", {"event": "ask", "round": 0, "ids": [1]})
     journal(tmp_path / "c.jsonl", {**start, "cell": {**cell, "seed": 1}})
     results = stats.load(tmp_path)
     assert results.test_accuracy.tolist() == [0.6, 0.7]  # a resumed run wrote round 0 again
@@ -503,8 +503,11 @@ def test_journals_that_were_interrupted(tmp_path: Path) -> None:
     journal(tmp_path / "a.jsonl", start, {**start, "cell": {**cell, "seed": 5}}, first)
     with pytest.raises(JournalError, match="two different runs"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", {**start, "format": 2}, first)
-    with pytest.raises(JournalError, match="has format 2"):
+    journal(tmp_path / "a.jsonl", {**start, "format": 3}, first)
+    with pytest.raises(JournalError, match="has format 3"):
+        stats.load(tmp_path)
+    journal(tmp_path / "a.jsonl", start, {"event": "checkpoint"}, first)
+    with pytest.raises(JournalError, match="line 2: an event of the unknown kind 'checkpoint'"):
         stats.load(tmp_path)
     journal(tmp_path / "a.jsonl", start)
     with pytest.raises(DataError, match="nothing to report yet"):

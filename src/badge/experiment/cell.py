@@ -30,7 +30,8 @@ from badge.core.numbers import positive, whole
 from badge.data import Dataset
 from badge.errors import InputError, JournalError, MissingExtraError
 from badge.features import gradient_embedding
-from badge.journal import Event, Journal
+from badge.journal import FORMAT, Event, Journal
+from badge.journal.events import Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
@@ -150,7 +151,8 @@ def _start(journal: Journal, cell: Cell, dataset: Dataset) -> None:
     where = {"versions": versions(), "git": git_revision()}
     if not journal.events:
         about = {"name": cell.data} | {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
-        journal.append({"event": "start", "format": 1, "cell": asdict(cell), "data": about, **where})
+        start = Start(format=FORMAT, cell=asdict(cell), data=about)
+        journal.append({**start.event(), **where})
         return
     last = journal.of(["start", "resume"])[-1]
     if {key: last.get(key) for key in where} != where:

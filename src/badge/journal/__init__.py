@@ -1,5 +1,7 @@
 """Append-only JSON lines: what was asked and told, and what a run measured."""
 
-from badge.journal.file import Event, Journal, parse, read
+from badge.journal.events import FORMAT, Event
+from badge.journal.file import InMemory, Journal, read
+from badge.journal.repair import Repair, examine, repair
 
-__all__ = ["Event", "Journal", "parse", "read"]
+__all__ = ["FORMAT", "Event", "InMemory", "Journal", "Repair", "examine", "read", "repair"]

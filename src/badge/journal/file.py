@@ -1,25 +1,25 @@
-"""Append-only JSON lines, one writer at a time: what `append` has returned from survives SIGKILL and power loss.
+"""A journal on disk: append-only, one writer at a time; what `append` has returned from survives SIGKILL and power loss.
 
-One event is one line. An event is written, flushed and synced to disk before `append` returns. Whatever was cut off in
-the middle of a write can only be the last line: it is dropped with a warning, and removed before the next append.
+An event is written, flushed and synced to disk before `append` returns. Whatever was cut off in the middle of a write can
+only be the last line: it is dropped with a warning. `append` notes what it is about to write before it writes; when it is
+interrupted (Ctrl-C), the next call looks at the file and takes what it finds there: all of it, or nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-import warnings
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
+from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.errors import JournalError
+from badge.journal.events import FORMAT, Event, NewFormat, check, now
+from badge.journal.lines import decode, digest, encode, parse
 
-__all__ = ["Event", "Journal", "read"]
-
-Event = dict[str, Any]
+__all__ = ["InMemory", "Journal", "read"]
 
 
 def read(path: str | os.PathLike[str]) -> list[Event]:
@@ -28,70 +28,65 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append({"event": "hello"})
+    ...     journal.append({"event": "note", "text": "hello"})
     >>> read(path)
-    [{'event': 'hello'}]
+    [{'event': 'note', 'text': 'hello'}]
     """
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
         raise JournalError(f"there is no journal {path}") from None
-    return parse(data, path)[0]
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
+    return parse(data, path).events
 
 
-def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[list[Event], int]:
-    """The events in `data` and the length of its sound part; a damaged line that is not the last is an error."""
-    lines = data.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    events: list[Event] = []
-    sound = 0
-    for number, line in enumerate(lines, start=1):
-        event = _event(line)
-        torn = number == len(lines) and line[:1] in (b"{", b"\0")  # a power loss can leave zeros
-        if event is None and not torn:
-            raise JournalError(
-                f"{path}, line {number}: not a JSON object ({line[:40]!r}), and not what an interrupted write leaves: "
-                "restore the file from a copy, repair that line, or use another journal"
-            )
-        if event is None:
-            warnings.warn(
-                f"{path}, line {number}: the last write was interrupted; its {len(line)} bytes are dropped",
-                stacklevel=3,
-            )
-            break
-        events.append(event)
-        sound += len(line) + 1
-    return events, min(sound, len(data))
+class InMemory:
+    """What a learner without a file writes to: the same calls, nothing on disk."""
 
+    path = None
+    closed = False
 
-def _event(line: bytes) -> Event | None:
-    try:
-        value = json.loads(line)
-    except ValueError:  # UnicodeDecodeError and JSONDecodeError are both of this kind
-        return None
-    return value if isinstance(value, dict) else None
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def append(self, event: Event) -> None:
+        check(event)
+        self.events.append(json.loads(json.dumps(event, allow_nan=False)))  # as a file would give it back
+
+    def check_writable(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Journal:
     """A journal that is open for appending; nobody else can open it for appending before `close`.
 
     The folder is made where it is missing. `events` holds what the file held when it was opened, and all that was
-    appended since. With `sync=False` an append is handed to the system, which is enough for the death of the process,
-    and reaches the disk with the next `sync()`: for what can be computed again after a power loss.
+    appended since; event number n, and line n of the file, is `events[n - 1]`. With `sync=False` an append is handed to
+    the system, which is enough for the death of the process, and reaches the disk with the next `sync()`: for what can
+    be computed again after a power loss.
+
+    It belongs to the process that opened it: in a child (`os.fork`) appending is an error, and nothing is written. So it
+    is when the file was replaced, deleted or changed by another program while it was open. Threads may share it.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append({"event": "asked", "ids": [3, 1]})
+    ...     journal.append({"event": "ask", "round": 0, "ids": [3, 1]})
     >>> with Journal(path) as journal:
     ...     journal.events
-    [{'event': 'asked', 'ids': [3, 1]}]
+    [{'event': 'ask', 'round': 0, 'ids': [3, 1]}]
     """
 
     def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
         self.path, self._sync = Path(path), sync
-        self._fd = -1
+        self._place = self.path.absolute()  # the working directory may change
+        self._fd, self._pid, self._lock = -1, os.getpid(), ThreadLock()
+        #: what is being written: (bytes before it, events before it, the bytes, the events); None between two appends
+        self._intent: tuple[int, int, bytes, list[Event]] | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -99,36 +94,100 @@ class Journal:
             raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
         try:
             _lock(fd, self.path)
-            _sync_folder(self.path.parent)
-            with open(fd, "rb", closefd=False) as file:
-                data = file.read()
-            self.events, self._end = parse(data, self.path)
+            sync_folder(self.path.parent)
+            data = _read_from(fd, 0)
+            found = parse(data, self.path)
+            if found.torn_bytes:
+                os.ftruncate(fd, found.sound_bytes)  # its append never returned
         except BaseException:
             os.close(fd)
             raise
+        self.events = found.events
+        self._end, self._newline_missing = found.sound_bytes, found.newline_missing
+        self._old = None if found.numbered else digest(data[: found.sound_bytes] + b"\n" * found.newline_missing)
         self._fd = fd
-        self._newline_missing = self._end > 0 and data[self._end - 1 : self._end] != b"\n"
+        _OPEN.add(self)
 
-    def append(self, *events: Mapping[str, Any]) -> None:
+    def append(self, *events: Event) -> None:
         """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
+        for event in events:
+            check(event)
+        self.check_writable()
+        with self._lock():
+            self.settle()
+            self._check_file("nothing was added")
+            count, added = len(self.events), list(events)
+            if self._old is not None:
+                added.insert(0, NewFormat(format=FORMAT, lines=count, digest=self._old, at=now()).event())
+            lines = [encode(count + 1 + i, event) for i, event in enumerate(added)]
+            payload = b"\n" * self._newline_missing + b"".join(lines)
+            self._intent = (self._end, count, payload, [decode(line[:-1])[1] for line in lines])
+            try:
+                os.lseek(self._fd, self._end, os.SEEK_SET)
+                _write(self._fd, payload)
+                if self._sync:
+                    os.fsync(self._fd)
+            except OSError as error:
+                os.ftruncate(self._fd, self._end)  # else half a line would sit in the middle after the next append
+                self._intent = None
+                raise JournalError(
+                    f"cannot write to the journal {self.path}: {error.strerror}; nothing was added"
+                ) from error
+            self._take()
+            self._check_file("what was added last is lost with it")
+
+    def settle(self) -> None:
+        """Bring `events` in line with the file where an append was interrupted: what is there counts."""
+        with self._lock():
+            if self._intent is None or self._fd < 0 or os.getpid() != self._pid:
+                return
+            start, _, payload, _ = self._intent
+            written = _read_from(self._fd, start)
+            if written == payload:
+                if self._sync:
+                    os.fsync(self._fd)
+                self._take()
+            elif payload.startswith(written):
+                os.ftruncate(self._fd, start)
+                self._intent = None
+            else:
+                raise JournalError(f"the journal {self.path} was changed by another program while it was written")
+
+    def _take(self) -> None:
+        """Count what was written. An interrupt between two of these lines does no harm: all of it is done again."""
+        assert self._intent is not None
+        start, count, payload, added = self._intent
+        self.events[count:] = added
+        self._newline_missing, self._old = False, None
+        self._end = start + len(payload)
+        self._intent = None
+
+    def check_writable(self) -> None:
+        """Refuse another process than the one that opened it, and a journal that is closed."""
+        if os.getpid() != self._pid:
+            raise JournalError(
+                f"the journal {self.path} belongs to process {self._pid}, which opened it; this is process "
+                f"{os.getpid()}, a fork of it: nothing was written; tell in the process that asked"
+            )
         if self._fd < 0:
             raise JournalError(f"the journal {self.path} is closed")
-        text = "".join(json.dumps(event, allow_nan=False, separators=(", ", ":")) + "\n" for event in events)
-        payload = (b"\n" if self._newline_missing else b"") + text.encode()
+
+    def _check_file(self, consequence: str) -> None:
+        """The file that is open is the one that stands at the path, and is as long as we left it."""
+        here, problem = os.fstat(self._fd), None
         try:
-            os.ftruncate(self._fd, self._end)  # removes a torn line, if there is one
-            os.lseek(self._fd, self._end, os.SEEK_SET)
-            _write(self._fd, payload)
-            if self._sync:
-                os.fsync(self._fd)
+            there = self._place.stat()
+            if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
+                problem = "another file stands in its place"
+            elif here.st_size != self._end:
+                problem = f"it is {here.st_size:,} bytes long and was left at {self._end:,}"
         except OSError as error:
-            os.ftruncate(self._fd, self._end)  # else half a line would sit in the middle after the next append
+            problem = f"it is gone ({error.strerror})"
+        if problem:
             raise JournalError(
-                f"cannot write to the journal {self.path}: {error.strerror}; nothing was added"
-            ) from error
-        self._end += len(payload)
-        self._newline_missing = False
-        self.events += [json.loads(line) for line in text.splitlines()]
+                f"the journal {self.path} was changed by another program while it was open: {problem}; "
+                f"{consequence}: put the file back, or open the journal again and go on from what it holds"
+            )
 
     def sync(self) -> None:
         """Wait until everything that was appended is on disk."""
@@ -158,11 +217,30 @@ class Journal:
         self.close()
 
     def __del__(self) -> None:
-        if os is not None:  # at the end of the interpreter modules go first, and the system closes the file
+        if os is not None and hasattr(self, "_fd"):  # at the end of the interpreter modules go first
             self.close()
 
     def __repr__(self) -> str:
         return f"Journal({str(self.path)!r}, {len(self.events)} events{', closed' if self.closed else ''})"
+
+
+#: journals that are open, so that a child process can let go of its copies: they would hold the lock of its parent
+_OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for journal in list(_OPEN):
+        journal.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _read_from(fd: int, start: int) -> bytes:
+    os.lseek(fd, start, os.SEEK_SET)
+    with open(fd, "rb", closefd=False) as file:
+        return file.read()
 
 
 def _write(fd: int, payload: bytes) -> None:
@@ -171,35 +249,13 @@ def _write(fd: int, payload: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _sync_folder(folder: Path) -> None:
-    """Sync the folder's entry for a new file; Windows cannot open a folder and does not need it."""
-    if sys.platform == "win32":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def _lock(fd: int, path: Path) -> None:
-    """Take the exclusive lock of an open file; the system releases it when the process ends, however it ends."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            # a byte far behind the end: Windows locks are mandatory, and readers must still be able to read
-            os.lseek(fd, 2**62, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-            os.lseek(fd, 0, os.SEEK_SET)
-        else:
-            import fcntl
-
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+        taken = lock_file(fd)
+    except OSError as error:
+        raise JournalError(f"cannot lock the journal {path} ({error.strerror}): put it on a local disk") from error
+    if not taken:
         raise JournalError(
             f"the journal {path} is already open for writing, in this process or another: "
             "close that learner or run (`learner.close()`), or use another journal"
-        ) from None
-    except OSError as error:
-        raise JournalError(f"cannot lock the journal {path} ({error.strerror}): put it on a local disk") from error
+        )

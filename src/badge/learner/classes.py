@@ -6,52 +6,108 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from badge.errors import InputError
+from badge.journal.events import Id, Label
 
-__all__ = ["Classes", "Label", "as_plain", "short"]
+__all__ = ["Classes", "Code", "as_plain", "short"]
 
-Label = int | str
+#: a label inside: the position of its class; where an example has several labels, all of them, ascending
+Code = int | tuple[int, ...]
 
 
 class Classes:
     """The set of labels: 0 … n − 1, or a list of names. Inside, a label is always its position.
 
+    With `multilabel` an example has any number of them, and its label is a list.
+
     >>> classes = Classes(["cat", "dog"])
     >>> classes.encode("dog", id=3), classes.decode(1), len(classes)
     (1, 'dog', 2)
+    >>> tags = Classes(["red", "big", "old"], multilabel=True)
+    >>> tags.encode(["old", "red"], id=3), tags.decode((0, 2)), tags.targets([(0, 2), ()]).tolist()
+    ((0, 2), ['red', 'old'], [[1, 0, 1], [0, 0, 0]])
     """
 
-    def __init__(self, classes: int | Sequence[Label]) -> None:
+    def __init__(self, classes: int | Sequence[Label], multilabel: bool = False) -> None:
         named = not isinstance(classes, int | np.integer)
-        if isinstance(classes, str) or (named and not isinstance(classes, Iterable)):
+        if isinstance(classes, str | bool) or (named and not isinstance(classes, Iterable)):
             raise InputError(f"classes are a number or a list of names, not {classes!r}")
         names = [as_plain(name) for name in classes] if named else list(range(int(classes)))  # type: ignore[union-attr, arg-type]
         if any(isinstance(name, bool) or not isinstance(name, int | str) for name in names):
             raise InputError(f"classes are a number or a list of names (text or whole numbers), not {names!r}")
         if len(set(names)) != len(names) or len(names) < 2:
             raise InputError(f"at least 2 classes, all different, are needed; got {short(names)}")
+        self.multilabel, self.named = multilabel, named
         self.names: list[Label] = names
-        self.header: int | list[Label] = names if named else len(names)
         self._position = {name: position for position, name in enumerate(names)}
+
+    @property
+    def header(self) -> int | list[Label]:
+        """As they stand in a journal: their names, or how many there are."""
+        return list(self.names) if self.named else len(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def encode(self, label: Any, id: int) -> int:
-        label = as_plain(label)
-        # True == 1 and 1.0 == 1 in Python, but a label of the wrong kind is a mistake in the caller's table
-        if isinstance(label, int | str) and not isinstance(label, bool) and label in self._position:
-            return self._position[label]
-        raise InputError(f"label {label!r} of id {id} is not one of the classes: {short(self.names)}")
+    def checked_new(self, name: Label | None) -> Label:
+        """The name of a class to add; numbered classes go on with the next number."""
+        name = as_plain(name)
+        if not self.named and name in (None, len(self)):
+            return len(self)
+        if isinstance(name, bool) or not isinstance(name, int | str) or not self.named:
+            wanted = "a name" if self.named else f"the next number, {len(self)}"
+            raise InputError(f"a class that is added needs {wanted}, not {name!r}")
+        if name in self._position:
+            raise InputError(f"{name!r} is one of the classes already: {short(self.names)}")
+        return name
 
-    def decode(self, position: int) -> Label:
-        return self.names[position]
+    def add(self, name: Label) -> None:
+        self._position[self.checked_new(name)] = len(self)
+        self.names.append(name)
+
+    def encode(self, label: Any, id: Id) -> Code:
+        if not self.multilabel:
+            return self._one(label, label, id)
+        many = label.tolist() if hasattr(label, "tolist") else label
+        if isinstance(many, str) or not isinstance(many, Iterable):
+            raise InputError(
+                f"label {label!r} of id {id} is not a list: with multilabel=True a label is a list of classes"
+            )
+        return tuple(sorted({self._one(one, label, id) for one in many}))
+
+    def decode(self, code: Code) -> Any:
+        return self.names[code] if isinstance(code, int) else [self.names[one] for one in code]
+
+    def targets(self, codes: Sequence[Code]) -> NDArray[np.int64]:
+        """What a trainer is given: positions [n], or one column of 0 and 1 per class."""
+        if not self.multilabel:
+            return np.array(codes, dtype=np.int64)
+        hot = np.zeros((len(codes), len(self)), dtype=np.int64)
+        for row, code in enumerate(codes):
+            hot[row, list(code) if isinstance(code, tuple) else code] = 1
+        return hot
+
+    def predicted(self, probabilities: NDArray[Any]) -> list[Code]:
+        """The class of each row: the most probable, or all that are more probable than not."""
+        if self.multilabel:
+            return [tuple(np.flatnonzero(row).tolist()) for row in probabilities > 0.5]
+        if probabilities.shape[1] == 1:
+            return [int(code) for code in probabilities[:, 0] > 0.5]
+        return [int(code) for code in probabilities.argmax(axis=1)]
+
+    def _one(self, one: Any, label: Any, id: Id) -> int:
+        one = as_plain(one)
+        # True == 1 and 1.0 == 1 in Python, but a label of the wrong kind is a mistake in the caller's table
+        if isinstance(one, int | str) and not isinstance(one, bool) and one in self._position:
+            return self._position[one]
+        raise InputError(f"label {as_plain(label)!r} of id {id} is not one of the classes: {short(self.names)}")
 
 
 def as_plain(label: Any) -> Any:
     """A label as plain Python: numpy and torch scalars lose their wrapping."""
-    return label.item() if hasattr(label, "item") else label
+    return label.item() if hasattr(label, "item") and getattr(label, "size", 1) == 1 else label
 
 
 def short(value: Any) -> str:

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from badge import strategies
 from badge.core.numbers import whole
-from badge.core.rng import derive, fresh_seed, generator
-from badge.errors import InputError, JournalError
-from badge.journal import Event, Journal
+from badge.core.progress import bar
+from badge.core.rng import generator
+from badge.errors import InputError
+from badge.journal import Event, InMemory, Journal
+from badge.journal import events as e
+from badge.journal.events import Id, Label
+from badge.learner.book import Book
 from badge.learner.classes import Classes
-from badge.learner.ledger import Ledger, changes, check_header
+from badge.learner.ids import Ids, own_ids
+from badge.learner.known import Known
+from badge.learner.ledger import Ledger
+from badge.learner.opening import current_strategy, describe
+from badge.learner.transfer import tells_from_csv
+from badge.learner.work import Snapshot, Work
 from badge.models import predict
-from badge.models.digest import fingerprint
-from badge.models.pools import length, take
+from badge.models.pools import length
 from badge.outputs import Outputs
-from badge.strategies import Stateful
 from badge.strategies.explain import Explanation, explain
-from badge.strategies.select import choose
-from badge.training.fit import Trains, align, fit_model, is_estimator, prepared
+from badge.training.fit import Trains, is_estimator
 
 __all__ = ["ActiveLearner"]
 
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
-
-class ActiveLearner:
+class ActiveLearner(Known):
     """Asks for the labels that teach a model most, and takes them as they come.
 
-    `pool` is a tensor, an array, a table, a list or a map-style Dataset; ids are positions in it. `trainer` is a
+    `pool` is a tensor, an array, a table, a list or a map-style Dataset; ids are positions in it, or those of `ids`: a
+    sequence of texts or whole numbers, or the name of the column of a table that holds them. `trainer` is a
     `badge.Trainer`, a scikit-learn estimator or any object with `fit(examples, labels, rng) -> model`; `labels` are
     whole numbers from 0. `classes` is their number or a list of names, which are then the labels to tell. `initial`
     holds labels that exist already. `predict(model, pool) -> Outputs` stands in for `badge.predict` where that needs
-    arguments, e.g. `functools.partial(badge.predict, tokenizer=tokenizer)`.
+    arguments, e.g. `functools.partial(badge.predict, tokenizer=tokenizer)`. `on_event(event)` is called with every event
+    after it is on disk. With `multilabel=True` a label is a list of classes.
 
     With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
     same journal goes on with the same picks: they depend on the seed, the pool, the labels told and the number of asks
-    alone. Without one, all is in memory.
+    alone. Without one, all is in memory. Threads may share a learner; `ask` does not keep others from telling.
 
     >>> import badge, numpy as np
     >>> from sklearn.linear_model import LogisticRegression
@@ -54,7 +59,7 @@ class ActiveLearner:
     >>> for k in (10, 5, 5):
     ...     ids = learner.ask(k)
     ...     learner.tell(ids, truth[ids])
-    >>> len(learner.labeled), len(learner.pending), bool(learner.model.score(x, truth) > 0.9)
+    >>> len(learner.labels), len(learner.pending), bool(learner.model.score(x, truth) > 0.9)
     (20, 0, True)
     """
 
@@ -63,205 +68,201 @@ class ActiveLearner:
         pool: Any,
         trainer: Trains | Any,
         *,
-        classes: int | Sequence[int | str],
+        classes: int | Sequence[Label],
         strategy: str | Any = "badge",
         seed: int | None = 0,
-        initial: Mapping[int, Any] | None = None,
+        initial: Mapping[Any, Any] | None = None,
         journal: str | os.PathLike[str] | Journal | None = None,
+        ids: Sequence[Id] | str | None = None,
         predict: Callable[[Any, Any], Outputs] = predict,
+        on_event: Callable[[Event], object] | None = None,
+        multilabel: bool = False,
     ) -> None:
         if not hasattr(trainer, "fit"):
             raise InputError(f"a trainer has fit(examples, labels, rng) -> model; {type(trainer).__name__} has no fit")
         if is_estimator(trainer) and not hasattr(trainer, "predict_proba"):
             raise InputError(f"{type(trainer).__name__} gives no probabilities (predict_proba): use one that does")
+        if not isinstance(journal, str | os.PathLike | Journal | None):
+            raise InputError(f"a journal is a file name, not {journal!r}")
+        if initial is not None and not hasattr(initial, "items"):
+            raise InputError(f"initial holds labels by id, {{id: label}}, not {type(initial).__name__}")
         generator(seed)  # refuses what is not a seed
-        self.pool, self.trainer, self.predict = pool, trainer, predict
-        self.strategy = strategies.get(strategy)
-        self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
-        self._blank = self._memory.state() if self._memory is not None else None
-        self._ledger = Ledger(length(pool), Classes(classes))
-        self._owns_journal = not isinstance(journal, Journal)  # else it may hold events of an experiment too
-        self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal
-        self._path = self._journal.path if self._journal else None
-        self._trained: tuple[int, Any] | None = None  # (revision of the labels, the model of them)
-        self._predicted: tuple[int, Outputs] | None = None
-        self._revision = 0
-        #: what the last training, prediction and selection took
-        self.seconds: dict[str, float] = {"train": 0.0, "predict": 0.0, "select": 0.0}
-        try:
-            self.seed = self._open(strategy, seed, initial)
-        except BaseException:
-            self.close()
-            raise
-
-    def _open(self, strategy: Any, seed: int | None, initial: Mapping[int, Any] | None) -> int:
-        """Write the header of a new journal, or check that of an old one and replay it; the seed in force."""
-        events = self._journal.events if self._journal else []
-        wanted: Event = {
-            "event": "learner",
-            "format": 1,
-            "pool": fingerprint(self.pool),
-            "classes": self._ledger.classes.header,
+        n = length(pool)
+        pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
+        names, known = Ids(n, own), Classes(classes, multilabel)
+        strategies.get(strategy)  # refuses what is none, before anything is written
+        wanted = {
+            "classes": known.header,
             "strategy": describe(strategy),
             "seed": seed,
-            "initial": None if initial is None else self._ledger.initial(initial),
+            "initial": None if initial is None else Ledger(names, known).initial(dict(initial.items())),
+            "multilabel": multilabel,
         }
-        headers = [event for event in events if event.get("event") == "learner"]
-        if events and not headers and self._owns_journal:
-            raise JournalError(f"{self._path} holds something else than a learner's journal: use another file")
-        if headers:
-            check_header(headers[0], wanted, self._path)
-            self._ledger.replay(events, self._path)
-            timed = [e["select_seconds"] for e in events if e.get("event") == "ask" and "select_seconds" in e]
-            self.seconds["select"] = timed[-1] if timed else 0.0
-            return int(headers[0]["seed"])
-        header = {
-            **wanted,
-            "seed": fresh_seed() if seed is None else int(seed),
-            "initial": wanted["initial"] or {"ids": [], "labels": []},
-        }
-        if self._journal:
-            self._journal.append(header)
-        self._ledger.apply(header)
-        return int(header["seed"])
+        self.pool, self.on_event = pool, on_event
+        shared = isinstance(journal, Journal)
+        self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal or InMemory()
+        try:
+            self._book = Book(self._journal, pool, names, wanted, shared)
+        except BaseException:
+            self._journal.close()
+            raise
+        ledger = self._book.ledger()
+        assert ledger.header is not None
+        self.seed = ledger.header.seed
+        self._work = Work(pool, names, trainer, predict, self.seed)
+        self._work.use(current_strategy(ledger, strategy))
+        timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
+        self._work.seconds["select"] = timed[-1] if timed else 0.0
+        self._explained: tuple[int, Explanation] | None = None
 
     # -- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(self, k: int) -> IntArray:
-        """The `k` ids to label next, in pick order, never one that is labelled or pending.
+    def ask(self, k: int, of: int = 1, progress: bool = False) -> NDArray[Any]:
+        """The `k` ids to label next, in pick order, never one that is labelled, skipped or pending.
 
         While the labels hold fewer than two classes there is nothing to learn from them: the batch is drawn uniformly,
-        which gives the paper's M initial examples.
+        which gives the paper's M initial examples. So it is, with a warning, while no model can be trained because too
+        little has been labelled. `of` is the number of people who are to label each id. Labels can be told while this
+        trains; ids that got one meanwhile are left out.
         """
-        candidates = self._ledger.candidates()
-        k = whole(k, "k")
-        if k > len(candidates):
-            raise InputError(
-                f"asked for {k} of {len(candidates)} candidates ({len(self._ledger.labels)} of {self._ledger.length} "
-                f"are labelled, {len(self._ledger.pending)} pending)"
-            )
-        round = len(self._ledger.batches)
-        rng = derive(self.seed, "ask", round)
-        event: Event = {"event": "ask", "round": round}
-        if len(set(self._ledger.labels.values())) < 2:
-            ids = rng.choice(candidates, size=k, replace=False)
-            event["ids"] = ids.tolist()
-        else:
-            ids = self._choose(candidates, k, rng)
-            event |= {"ids": ids.tolist(), "select_seconds": self.seconds["select"]}
-            if self._memory is not None:
-                event["memory"] = changes(self._ledger.memory, self._memory.state())
-        self._write(event)
-        return ids
+        k, of = whole(k, "k"), whole(of, "of")
+        book, work = self._book, self._work
+        with work.busy(), bar("train · predict · pick", 3, progress) as advance:
+            with book.lock(writing=True):
+                ledger = book.ledger()
+                now = Snapshot.of(ledger)
+                if k > len(now.candidates):
+                    skipped = f", {len(ledger.skipped)} skipped" if ledger.skipped else ""
+                    raise InputError(
+                        f"asked for {k} of {len(now.candidates)} candidates ({len(ledger.labels)} of "
+                        f"{book.ids.length} are labelled, {len(ledger.pending)} pending{skipped})"
+                    )
+            batch = work.batch(now, k, not book.shared, advance)
+            with book.lock(writing=True):
+                record = _without_taken(batch, book.ledger(), now.number)
+                event = book.append(replace(record, of=of))
+        self._notify(event)
+        return book.ids.array(record.ids)
 
-    def tell(self, ids: Iterable[Any], labels: Iterable[Any]) -> None:
-        """Take labels of pending ids: all of a batch, or some of it. Told again with the same label is no matter."""
-        self._write(self._ledger.tell(ids, labels))
+    def tell(self, ids: Iterable[Any], labels: Iterable[Any], by: str | None = None, unasked: bool = False) -> None:
+        """Take labels of pending ids: all of a batch, or some of it. Told again with the same label is no matter.
 
-    def relabel(self, id: int, label: Any) -> None:
-        """Correct the label of one id."""
-        self._write(self._ledger.relabel(id, label))
+        `by` says who labelled; of ids that were asked of several people the majority counts. `unasked=True` takes labels
+        of ids that were never asked too.
+        """
+        self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
 
-    def _write(self, event: Event | None) -> None:
-        """Journal first, state second: what the state holds is on disk."""
-        if event is None:
-            return
-        if self._journal:
-            self._journal.append(event)
-        self._ledger.apply(event)
-        self._revision += event["event"] != "ask"
+    def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
+        """Correct the label of one id; with `by`, of an id that several have labelled, the label of that person."""
+        self._notify(self._book.write(lambda ledger: ledger.relabel(id, label, by)))
 
-    # -- what is known -------------------------------------------------------------------------------------------
+    def skip(self, ids: Iterable[Any], reason: str | None = None) -> None:
+        """Never ask these ids again: nobody can label them. They do not count as labelled."""
+        self._notify(self._book.write(lambda ledger: ledger.skip(ids, reason)))
 
-    @property
-    def pending(self) -> IntArray:
-        """Ids that were asked and not told yet, in the order asked."""
-        return np.array(list(self._ledger.pending), dtype=np.int64)
+    def unskip(self, ids: Iterable[Any]) -> None:
+        """Back to the pool with ids that were skipped."""
+        self._notify(self._book.write(lambda ledger: ledger.unskip(ids)))
 
-    @property
-    def labeled(self) -> dict[int, int | str]:
-        """The labels so far: {id: label}."""
-        return {id: self._ledger.classes.decode(code) for id, code in self._ledger.labels.items()}
+    def release(self, ids: Iterable[Any]) -> None:
+        """Back to the pool with pending ids; labels that some have given already are kept."""
+        self._notify(self._book.write(lambda ledger: ledger.release(ids)))
 
-    @property
-    def candidates(self) -> IntArray:
-        """Ids that are neither labelled nor pending, ascending."""
-        return self._ledger.candidates()
+    def add_class(self, name: Label | None = None) -> None:
+        """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it."""
+        self._notify(self._book.write(lambda ledger: e.AddClass(name=ledger.classes.checked_new(name))))
 
-    @property
-    def batches(self) -> list[IntArray]:
-        """Every batch asked so far, in order."""
-        return list(self._ledger.batches)
+    def use(self, strategy: str | Any) -> None:
+        """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way."""
+        strategies.get(strategy)  # refuses what is none
+        with self._work.busy():
+            event = self._book.write(lambda ledger: e.Use(strategy=describe(strategy)))
+            self._work.use(strategy)
+        self._notify(event)
+
+    def import_csv(self, path: str | os.PathLike[str]) -> int:
+        """Take the labels of a CSV file with the columns id and label, and by if there is one; how many were new."""
+        with self._book.lock(writing=True):
+            events = [self._book.append(record) for record in tells_from_csv(path, self._book.ledger())]
+        for event in events:
+            self._notify(event)
+        return sum(len(event["ids"]) for event in events)
+
+    def _notify(self, event: Event | None) -> None:
+        if event is not None and self.on_event is not None:
+            self.on_event(event)
 
     # -- the model and what it says --------------------------------------------------------------------------------
 
     @property
-    def model(self) -> Any:
-        """The model of the labels so far; trained when it is needed, from scratch, and kept until the labels change."""
-        if self._trained is None or self._trained[0] != self._revision:
-            if not self._ledger.labels:
-                raise InputError("there is no model before the first label: ask, and tell labels")
-            ids, codes = self._ledger.labeled()
-            self._trained = self._predicted = None  # frees the old one before the new one is made
-            started = time.perf_counter()
-            model = fit_model(self.trainer, take(self._examples, ids), codes, derive(self.seed, "train", self.round))
-            self.seconds["train"] = time.perf_counter() - started
-            self._trained = (self._revision, model)
-        return self._trained[1]
+    def trainer(self) -> Any:
+        return self._work.trainer
 
-    @cached_property
-    def _examples(self) -> Any:
-        """The pool as the trainer sees it; not before it is needed, since an encoder may have to go over it."""
-        return prepared(self.trainer, self.pool)
+    @trainer.setter
+    def trainer(self, trainer: Any) -> None:
+        self._work.trainer = trainer
+
+    @property
+    def strategy(self) -> Any:
+        return self._work.strategy
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What the last training, prediction and selection took."""
+        return self._work.seconds
 
     @property
     def round(self) -> int:
         """Number of asks before the labels last changed; the model's randomness derives from (seed, round)."""
-        return self._ledger.label_round
+        with self._book.lock():
+            return self._book.ledger().label_round
+
+    @property
+    def model(self) -> Any:
+        """The model of the labels so far; trained when it is needed, from scratch, and kept until the labels change."""
+        with self._work.busy():
+            return self._work.model(self._snapshot())
 
     @property
     def outputs(self) -> Outputs:
-        """What the model says about the whole pool; row numbers are ids."""
-        model = self.model
-        if self._predicted is None or self._predicted[0] != self._revision:
-            started = time.perf_counter()
-            outputs = align(self.predict(model, self._examples), model, len(self._ledger.classes))
-            if len(outputs) != self._ledger.length:
-                raise InputError(f"predict gave {len(outputs)} rows for a pool of {self._ledger.length}")
-            self.seconds["predict"] = time.perf_counter() - started
-            self._predicted = (self._revision, outputs)
-        return self._predicted[1]
+        """What the model says about the whole pool; row numbers are positions."""
+        with self._work.busy():
+            return self._work.outputs(self._snapshot())
 
-    def explain(self, ids: Sequence[int] | IntArray | None = None) -> Explanation:
-        """Why these ids (None: the last batch): see `badge.explain`; from the model as it is now."""
-        if ids is None and not self._ledger.batches:
-            raise InputError("nothing was asked yet, so there is no batch to explain")
-        return explain(self.outputs, self._ledger.batches[-1] if ids is None else ids)
+    def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
+        """Why the last batch, from the model that picked it; or these ids, from the model as it is now."""
+        with self._work.busy():
+            if ids is not None:
+                plain = self._book.ids.plain(ids)
+                return self._named(explain(self.outputs, self._book.ids.positions(plain)), plain)
+            with self._book.lock():
+                ledger = self._book.ledger()
+                if not ledger.asks:
+                    raise InputError("nothing was asked yet, so there is no batch to explain")
+                number, ask = ledger.asks[-1]
+                if ask.select_seconds is None or not ask.ids:
+                    raise InputError(
+                        "the last batch was drawn uniformly, by no model: explain(ids) looks with the one of now"
+                    )
+                then = Snapshot.of(self._book.ledger_at(ask.labels or number - 1))
+            if self._explained is None or self._explained[0] != number:
+                # the model that picked is still there, or is trained again: the same seed, the same labels
+                why = explain(self._work.outputs(then, keep=False), self._book.ids.positions(ask.ids))
+                self._explained = (number, self._named(why, ask.ids))
+            return self._explained[1]
 
-    def _choose(self, candidates: IntArray, k: int, rng: np.random.Generator) -> IntArray:
-        memory, conditioned = self._memory, strategies.needs_labeled(self.strategy) or self._memory is not None
-        if not conditioned and strategies.reads(self.strategy) == "nothing":  # then no model is needed either
-            outputs, labeled = None, None
-        else:
-            outputs, (labeled_ids, codes) = self.outputs, self._ledger.labeled()
-            labeled = outputs[labeled_ids] if conditioned else None
-        started = time.perf_counter()
-        if memory is not None and labeled is not None:
-            memory.restore(self._ledger.memory or self._blank or {})  # a call that failed half-way must leave no trace
-            if self.round == len(self._ledger.batches):
-                memory.observe(labeled_ids, _predicted_classes(labeled) == codes)
-        ids = choose(self.strategy, self._ledger.length if outputs is None else outputs, k, rng, candidates, labeled)
-        if memory is not None:
-            memory.picked(ids)
-        self.seconds["select"] = time.perf_counter() - started
-        return ids
+    def _named(self, why: Explanation, ids: list[Id]) -> Explanation:
+        return replace(why, ids=self._book.ids.array(ids))
+
+    def _snapshot(self) -> Snapshot:
+        with self._book.lock():
+            return Snapshot.of(self._book.ledger())
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Release the journal; the learner cannot be asked or told after it."""
-        if self._journal:
-            self._journal.close()
+        self._journal.close()
 
     def __enter__(self) -> ActiveLearner:
         return self
@@ -272,23 +273,17 @@ class ActiveLearner:
         self.close()
 
     def __repr__(self) -> str:
-        n = self._ledger
-        return f"ActiveLearner({n.length:,} examples: {len(n.labels):,} labelled, {len(n.pending):,} pending)"
+        with self._book.lock():
+            n = self._book.ledger()
+            return f"ActiveLearner({n.ids.length:,} examples: {len(n.labels):,} labelled, {len(n.pending):,} pending)"
 
 
-def describe(strategy: Any) -> Any:
-    """A strategy for the header of a journal: its name, or its class and parameters."""
-    if isinstance(strategy, str):
-        return strategy
-    if hasattr(strategy, "__qualname__"):
-        return f"{strategy.__module__}.{strategy.__qualname__}"
-    kind = type(strategy)
-    names = [name for name in inspect.signature(kind).parameters if hasattr(strategy, name)]
-    parameters = {name: repr(getattr(strategy, name)) for name in names}
-    return {"class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
-
-
-def _predicted_classes(outputs: Outputs) -> IntArray:
-    p = outputs.probabilities
-    codes: IntArray = ((p[:, 0] > 0.5).long() if p.shape[1] == 1 else p.argmax(dim=1)).numpy(force=True)
-    return codes
+def _without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
+    """The batch without ids that got a label or were skipped since event `number`, which it was chosen after."""
+    if ledger.number == number:
+        return batch
+    taken = (ledger.labels, ledger.pending, ledger.skipped)
+    free = [i for i, id in enumerate(batch.ids) if not any(id in those for those in taken)]
+    said = None if batch.predicted is None else [batch.predicted[i] for i in free]
+    k = len(batch.ids) if len(free) < len(batch.ids) else None
+    return replace(batch, ids=[batch.ids[i] for i in free], predicted=said, k=k, labels=number)

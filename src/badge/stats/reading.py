@@ -20,8 +20,6 @@ from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
 
 __all__ = ["load", "write_csv"]
 
-#: The version of the journal's format that this reads.
-FORMAT = 1
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000
 _ROUND = ("round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds")
@@ -188,8 +186,6 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
     for event in _events(path, notes):
         kind = event.get("event")
         if kind == "start" and "cell" in event:
-            if event.get("format", FORMAT) != FORMAT:
-                raise JournalError(f"{path} has format {event['format']}; this version of badge reads format {FORMAT}")
             if start is not None and event["cell"] != start["cell"]:
                 raise JournalError(f"{path} holds two different runs; keep one journal per run")
             start = event

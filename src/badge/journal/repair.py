@@ -1,0 +1,133 @@
+"""What is wrong with a damaged journal, and a sound one made of what is right with it. Nothing is deleted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from badge.core.locking import lock_file, sync_folder
+from badge.errors import JournalError
+from badge.journal.events import Event, Lost, now
+from badge.journal.lines import LINE, decode, encode, event_of, numbered, scan
+
+__all__ = ["Repair", "examine", "repair"]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair did: how many events it kept, which lines it could not save, and where all that was is kept."""
+
+    kept: int
+    lost: list[int]
+    aside: Path | None  #: None where nothing was wrong
+
+    def __str__(self) -> str:
+        if self.aside is None:
+            return f"{self.kept:,} events, nothing to repair"
+        lines = f"lost: line {', '.join(map(str, self.lost))}" if self.lost else "no line was lost"
+        return f"{self.kept:,} events kept, {lines}; the file as it was is {self.aside}"
+
+
+def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
+    """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too."""
+    found = scan(_bytes(Path(path)))
+    if found.torn_bytes:
+        return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
+    return found.problems
+
+
+def repair(path: str | os.PathLike[str]) -> Repair:
+    """Keep every line that is sound, in the order of their numbers; the file as it was stays beside it.
+
+    Lines that were doubled or moved find their place by their number. In the place of a line that is missing or changed
+    stands an event of kind `lost`, so that the numbers of the others stay theirs. The loop goes on from there: what was
+    told in a lost line is to be told again.
+
+    >>> import pathlib, tempfile
+    >>> from badge.journal import Journal
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> with Journal(path) as journal:
+    ...     journal.append({"event": "note", "text": "one"}, {"event": "note", "text": "two"})
+    >>> _ = path.write_bytes(path.read_bytes().replace(b"one", b"0ne"))
+    >>> print(str(repair(path)).split(";")[0], [event["event"] for event in Journal(path).events])
+    1 events kept, lost: line 1 ['lost', 'note']
+    """
+    file = Path(path)
+    data = _bytes(file)
+    with file.open("r+b") as handle:
+        if not lock_file(handle.fileno()):
+            raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
+        found = scan(data)
+        if not found.problems and not found.torn_bytes:
+            return Repair(len(found.events), [], None)
+        sound, last = _salvage(data)
+        if not sound:
+            raise JournalError(f"{file} holds no sound line: restore it from a copy, or use another journal")
+        aside = _free_name(file)
+        numbers = range(1, last + 1)
+        lost = [n for n in numbers if n not in sound]
+        stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
+        _copy(file, aside)
+        new = file.with_name(f"{file.name}.new")
+        with new.open("wb") as output:
+            for n in numbers:
+                output.write(encode(n, sound.get(n, stand_in)))
+            output.flush()
+            os.fsync(output.fileno())
+        new.replace(file)
+        sync_folder(file.parent)
+    return Repair(len(sound), lost, aside)
+
+
+def _salvage(data: bytes) -> tuple[dict[int, Event], int]:
+    """Sound events by number, and the number of the last line that had been written in full."""
+    sound: dict[int, Event] = {}
+    plain, damaged = True, 0  # still in a part of format 1; complete lines since the last sound one
+    *lines, tail = data.split(b"\n")
+    for place, line in enumerate([*lines, tail], start=1):
+        if numbered(line):
+            plain = False
+            found = [part for part in map(_whole, LINE.findall(line)) if part]
+        else:
+            found = [(place, event)] if plain and (event := _plain(line)) else []
+        for number, event in found:
+            sound.setdefault(number, event)
+        damaged = 0 if found else damaged + (place <= len(lines))
+    return sound, max(sound, default=0) + damaged
+
+
+def _whole(line: bytes) -> tuple[int, Event] | None:
+    try:
+        return decode(line)
+    except ValueError:
+        return None
+
+
+def _plain(line: bytes) -> Event | None:
+    try:
+        return event_of(line)
+    except ValueError:
+        return None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise JournalError(f"there is no journal {path}") from None
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
+
+
+def _free_name(file: Path) -> Path:
+    """A name beside the file that nothing has yet."""
+    names = (file.with_name(f"{file.name}.damaged{n or ''}") for n in range(10**6))
+    return next(name for name in names if not name.exists())
+
+
+def _copy(file: Path, aside: Path) -> None:
+    shutil.copy2(file, aside)
+    with aside.open("rb") as copied:
+        os.fsync(copied.fileno())

@@ -1,0 +1,116 @@
+"""When to stop labelling: do the predictions still change, and how often is the model right about what it has not seen?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from badge.core.rng import derive
+from badge.journal.events import Id
+from badge.learner.agreement import cohen_kappa
+from badge.learner.classes import Code
+from badge.learner.history import History
+from badge.learner.ids import Ids
+
+__all__ = ["Advice", "advice", "compare", "stop_set"]
+
+#: Bloodgood & Vijay-Shanker 2009: 2,000 examples; stop when κ, averaged over 3 pairs of models, is at least 0.99
+STOP_SET, PAIRS, THRESHOLD = 2000, 3, 0.99
+#: predictions that the prequential accuracy is taken over: the last ones, since the model changes
+WINDOW = 200
+#: of the standard normal law, for an interval of 95 %
+Z = 1.959964
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `learner.advice()` gives. `print` it for the sentences."""
+
+    labels: int
+    stop: bool  #: whether the predictions have stabilised
+    changed: float | None  #: share of the stop set that the last model takes for another class than the one before
+    kappa: float | None  #: Cohen's κ of these two models, averaged over the last three pairs
+    pairs: int  #: how many pairs that is
+    accuracy: float | None  #: prequential: share of right predictions among the last labels that models had picked
+    interval: tuple[float, float] | None  #: Wilson's, 95 %
+    predictions: int  #: how many labels that is
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def stop_set(ids: Ids, seed: int) -> list[Id]:
+    """The examples on which models are compared: drawn once, then the same for good."""
+    picks = derive(seed, "stop").choice(ids.order, size=min(STOP_SET, ids.length), replace=False)
+    return ids.at(np.sort(picks))
+
+
+def compare(before: dict[Id, Code], now: dict[Id, Code], revision: int, labels: int) -> dict[str, Any]:
+    """For the journal: what of the stop set's predictions is new, and how far two models agree."""
+    new = {id: code for id, code in now.items() if before.get(id) != code}
+    kappa = cohen_kappa([before[id] for id in now], list(now.values())) if before else math.nan
+    same_constant = bool(before) and not new
+    return {
+        "ids": list(new),
+        "codes": [list(code) if isinstance(code, tuple) else code for code in new.values()],
+        "revision": revision,
+        "labels": labels,
+        "of": len(now),
+        "changed": len(new) if before else None,
+        "kappa": 1.0 if same_constant else None if math.isnan(kappa) else kappa,
+    }
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Wilson's interval of a share, 95 %.
+
+    >>> tuple(round(bound, 3) for bound in wilson(90, 100))
+    (0.826, 0.945)
+    """
+    share, z2 = right / n, Z**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def advice(stability: Sequence[dict[str, Any]], given: History, labels: int) -> Advice:
+    """Stabilising predictions (Bloodgood & Vijay-Shanker 2009) and prequential accuracy, and what they say."""
+    last = list(stability[-PAIRS:])
+    kappas = [pair["kappa"] for pair in last if pair["kappa"] is not None]
+    kappa = sum(kappas) / len(kappas) if kappas else None
+    changed = last[-1]["changed"] / last[-1]["of"] if last else None
+    stop = len(kappas) == PAIRS and kappa is not None and kappa >= THRESHOLD
+    right = [row.correct for row in given if row.correct is not None][-WINDOW:]
+    accuracy = sum(right) / len(right) if right else None
+    interval = wilson(sum(right), len(right)) if right else None
+    text = " ".join([_stability(changed, kappa, len(kappas), stop, last), _accuracy(accuracy, interval, len(right))])
+    return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
+
+
+def _stability(changed: float | None, kappa: float | None, pairs: int, stop: bool, last: list[dict[str, Any]]) -> str:
+    if changed is None or kappa is None:
+        return "Two models in a row are needed to see whether predictions still change: ask and tell once more."
+    said = (
+        f"The last model takes {changed:.1%} of {last[-1]['of']:,} examples for another class than the one before; "
+        f"κ over {pairs} pair{'s' * (pairs > 1)} of models is {kappa:.3f}."
+    )
+    if stop:
+        return f"{said} The predictions have stabilised (κ ≥ {THRESHOLD}): more labels of this kind change little."
+    if pairs < PAIRS:
+        return f"{said} {PAIRS} pairs are needed before it can be said that they have stabilised."
+    return f"{said} They still change (κ < {THRESHOLD}): go on."
+
+
+def _accuracy(accuracy: float | None, interval: tuple[float, float] | None, n: int) -> str:
+    if accuracy is None or interval is None:
+        return "No label yet of an example that a model had picked, so nothing is known about its accuracy."
+    return (
+        f"Of the last {n} examples that models picked, they were right about {accuracy:.1%} before they saw the label "
+        f"(95 % interval {interval[0]:.1%} to {interval[1]:.1%}); picks are harder than the pool, so the accuracy on the "
+        "pool is usually higher."
+    )

@@ -1,0 +1,165 @@
+"""What the examples of a pool are called: their positions, or ids of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.errors import InputError
+from badge.journal.events import Id
+
+__all__ = ["AnyIds", "Ids", "listed", "own_ids"]
+
+IntArray = NDArray[np.int64]
+
+
+class Ids:
+    """The ids of a pool of `length` examples: 0 … length − 1, or `own` ones (text or whole numbers, all different).
+
+    `order` holds all positions in the order in which samplers see them. Own ids are sorted for that, so that the picks
+    do not depend on the order of the pool.
+
+    >>> ids = Ids(3, ["b.png", "a.png", "c.png"])
+    >>> ids.plain(["c.png"]), ids.positions(["c.png", "b.png"]).tolist(), ids.order.tolist()
+    (['c.png'], [2, 0], [1, 0, 2])
+    """
+
+    def __init__(self, length: int, own: Sequence[Id] | None = None) -> None:
+        self.length = length
+        self.own = None if own is None else list(own)
+        self._position = None if self.own is None else {id: position for position, id in enumerate(self.own)}
+        given = self.own
+        ranked = range(length) if given is None else sorted(range(length), key=lambda position: _rank(given[position]))
+        self.order: IntArray = np.fromiter(ranked, dtype=np.int64, count=length)
+
+    def __contains__(self, id: Id) -> bool:
+        return id in self._position if self._position is not None else isinstance(id, int) and 0 <= id < self.length
+
+    def plain(self, ids: Any) -> list[Id]:
+        """Ids as Python values, checked against the pool."""
+        return [self._one(value) for value in listed(ids, "ids")]
+
+    def positions(self, ids: Iterable[Id]) -> IntArray:
+        found: Iterable[Any] = ids if self._position is None else (self._position[id] for id in ids)
+        return np.fromiter(found, dtype=np.int64)
+
+    def at(self, positions: Iterable[int]) -> list[Id]:
+        return [int(p) if self.own is None else self.own[int(p)] for p in positions]
+
+    def keys(self, ids: Iterable[Id]) -> IntArray:
+        """Whole numbers that stay those of these ids, also when the pool grows or is reordered."""
+        if self.own is None:
+            return self.positions(ids)
+        words = (hashlib.blake2b(repr(id).encode(), digest_size=8).digest() for id in ids)
+        return np.fromiter((int.from_bytes(word, "big") >> 1 for word in words), dtype=np.int64)
+
+    def array(self, ids: Iterable[Id]) -> NDArray[Any]:
+        """Ids for a caller: int64 where they are whole numbers, else text, else objects."""
+        values = list(ids)
+        kinds = {type(value) for value in values}
+        if kinds <= {int} and (values or self.own is None):
+            return np.array(values, dtype=np.int64)
+        return np.array(values, dtype=np.str_ if kinds <= {str} else object)
+
+    def means_number(self, text: str) -> bool:
+        """Whether the text of a whole number, in a table, means that number."""
+        return text not in self
+
+    def sort(self, ids: Iterable[Id]) -> list[Id]:
+        return sorted(ids, key=_rank)
+
+    def _one(self, value: Any) -> Id:
+        if self._position is not None:
+            id = _plain(value)
+            if id is None or id not in self._position:
+                raise InputError(f"id {value!r} is not one of the {self.length:,} ids of the pool")
+            return id
+        try:
+            position = operator.index(value)
+        except TypeError:
+            raise InputError(f"ids are whole numbers, positions in the pool; got {value!r}") from None
+        if isinstance(value, bool) or not 0 <= position < self.length:
+            raise InputError(f"id {value!r} is outside the pool of {self.length:,} examples")
+        return position
+
+
+class AnyIds(Ids):
+    """Where the pool is not at hand, and its ids are its own: every text and every whole number may be one.
+
+    `sample` holds some of them.
+    """
+
+    def __init__(self, sample: Sequence[Id]) -> None:
+        super().__init__(0, [])
+        self._numbers = all(isinstance(id, int) for id in sample)
+
+    def means_number(self, text: str) -> bool:
+        return self._numbers
+
+    def _one(self, value: Any) -> Id:
+        id = _plain(value)
+        if id is None:
+            raise InputError(f"ids are text or whole numbers; got {value!r}")
+        return id
+
+
+def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
+    """The pool and its ids: `ids` is a sequence of them, or names the column that holds them, which leaves the pool.
+
+    >>> own_ids(["x", "y"], ["k1", "k2"], 2)
+    (['x', 'y'], ['k1', 'k2'])
+    """
+    if isinstance(ids, str):
+        pool, ids = _column(pool, ids)
+    values = listed(ids, "ids")
+    found = [_plain(value) for value in values]
+    if len(found) != length:
+        raise InputError(f"{len(found):,} ids for a pool of {length:,} examples")
+    if None in found:
+        raise InputError(f"ids are text or whole numbers; got {values[found.index(None)]!r}")
+    seen: set[Id] = set()
+    for id in found:
+        assert id is not None
+        if id in seen:
+            raise InputError(f"the id {id!r} stands twice in the pool: ids must differ")
+        seen.add(id)
+    return pool, [id for id in found if id is not None]
+
+
+def _column(pool: Any, name: str) -> tuple[Any, Any]:
+    """A column of a table, and the table without it: an id is no feature."""
+    columns = getattr(pool, "column_names", None) or getattr(pool, "columns", None)
+    if columns is None or name not in list(columns):
+        raise InputError(f"ids={name!r} names a column, and the pool ({type(pool).__name__}) has none of that name")
+    column = pool[name]
+    if hasattr(pool, "remove_columns"):  # a Hugging Face dataset
+        return pool.remove_columns(name), column
+    return (pool.drop(columns=name) if hasattr(pool, "iloc") else pool.drop(name)), column
+
+
+def listed(values: Any, what: str) -> list[Any]:
+    """The values of a list, an array, a tensor or a column; one value alone is a mistake, a text above all."""
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(plain, str) or not isinstance(plain, Iterable):
+        raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
+    return list(plain)
+
+
+def _plain(value: Any) -> Id | None:
+    """An id as plain Python; None where it cannot be one."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    return str(value) if isinstance(value, str) else int(value)
+
+
+def _rank(id: Id) -> tuple[bool, Id]:
+    return isinstance(id, str), id

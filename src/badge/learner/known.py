@@ -1,0 +1,105 @@
+"""What a learner knows: all that can be read from its journal, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.journal.events import Id, Label
+from badge.learner.advice import Advice, advice
+from badge.learner.agreement import Agreement, agreement
+from badge.learner.book import Book
+from badge.learner.history import History, history
+
+__all__ = ["Known"]
+
+
+class Known:
+    """The reading half of a learner; each call is one consistent look."""
+
+    _book: Book
+
+    @property
+    def labels(self) -> dict[Id, Any]:
+        """The labels so far: {id: label}."""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            return {id: ledger.classes.decode(code) for id, code in ledger.labels.items()}
+
+    @property
+    def labeled(self) -> dict[Id, Any]:
+        """The same as `labels`."""
+        return self.labels
+
+    @property
+    def pending(self) -> NDArray[Any]:
+        """Ids that were asked and have no label yet, in the order asked."""
+        with self._book.lock():
+            return self._book.ids.array(self._book.ledger().pending)
+
+    @property
+    def skipped(self) -> dict[Id, str | None]:
+        """Ids that nobody can label: {id: reason}."""
+        with self._book.lock():
+            return dict(self._book.ledger().skipped)
+
+    @property
+    def candidates(self) -> NDArray[Any]:
+        """Ids that can still be asked, ascending."""
+        with self._book.lock():
+            return self._book.ids.array(self._book.ids.at(self._book.ledger().candidates()))
+
+    @property
+    def batches(self) -> list[NDArray[Any]]:
+        """Every batch asked so far, in order."""
+        with self._book.lock():
+            return [self._book.ids.array(ask.ids) for _, ask in self._book.ledger().asks]
+
+    @property
+    def classes(self) -> list[Label]:
+        """The labels that can be told."""
+        with self._book.lock():
+            return list(self._book.ledger().classes.names)
+
+    @property
+    def votes(self) -> dict[Id, dict[str, Any]]:
+        """Of ids that were asked of several people, who gave which label."""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            decode = ledger.classes.decode
+            return {id: {by: decode(code) for by, code in given.items()} for id, given in ledger.votes.items()}
+
+    @property
+    def history(self) -> History:
+        """Every label given, in order: when, by whom, what the model had predicted before, prequential accuracy."""
+        with self._book.lock():
+            self._book.ledger()
+            events = list(self._book.journal.events)
+        return history(events)
+
+    def agreement(self) -> Agreement:
+        """Of what several people have labelled: agreement per example, Cohen's κ per pair of people."""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            return agreement(ledger.votes, ledger.pending)
+
+    def advice(self) -> Advice:
+        """Whether more labels are worth it: do predictions still change, and how often were they right?"""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            stability, labels = list(ledger.stability), len(ledger.labels)
+        return advice(stability, self.history, labels)
+
+    @property
+    def uniform_because(self) -> str | None:
+        """Why the last batch was drawn uniformly, where no model could be trained on the labels; else None."""
+        with self._book.lock():
+            asks = self._book.ledger().asks
+            return asks[-1][1].uniform if asks else None
+
+    def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """Where in the pool the examples of these ids are."""
+        return self._book.ids.positions(self._book.ids.plain(ids))

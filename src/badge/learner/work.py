@@ -1,0 +1,208 @@
+"""The slow part of an ask, on a snapshot of the labels: train a model, predict the pool, pick a batch.
+
+Nothing here looks at the ledger, so that labels can be told while it runs.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from badge import strategies
+from badge.core.locking import ThreadLock
+from badge.core.rng import derive
+from badge.errors import BadgeError, InputError, ModelError
+from badge.journal import events as e
+from badge.journal.events import Id
+from badge.learner.advice import compare, stop_set
+from badge.learner.classes import Classes, Code
+from badge.learner.ids import Ids
+from badge.learner.ledger import Ledger
+from badge.learner.memory import changes
+from badge.models.pools import take
+from badge.outputs import Outputs
+from badge.strategies import Stateful
+from badge.strategies.select import choose
+from badge.training.fit import align, fit_model, prepared
+
+__all__ = ["Snapshot", "Work"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a model and a batch depend on, besides pool, seed and strategy."""
+
+    number: int  #: of the last event
+    revision: int  #: of the last event that changed a label
+    round: int  #: of the batch
+    label_round: int  #: number of asks before the labels last changed
+    labeled: IntArray  #: positions
+    targets: IntArray
+    candidates: IntArray
+    classes: Classes
+    class_count: int
+    memory: dict[str, Any] | None
+    stop: dict[Id, Code]
+    stop_revision: int
+    trained: bool  #: whether a batch was picked by a model before
+
+    @property
+    def taught(self) -> tuple[int, int]:
+        """What tells one model from another."""
+        return self.revision, self.class_count
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Snapshot:
+        labeled, targets = ledger.labeled()
+        return cls(
+            number=ledger.number,
+            revision=ledger.revision,
+            round=ledger.round,
+            label_round=ledger.label_round,
+            labeled=labeled,
+            targets=targets,
+            candidates=ledger.candidates(),
+            classes=ledger.classes,
+            class_count=len(ledger.classes),
+            memory=ledger.memory,
+            stop=dict(ledger.stop),
+            stop_revision=ledger.stop_revision,
+            trained=any(ask.select_seconds is not None for _, ask in ledger.asks),
+        )
+
+
+class Work:
+    """Models and outputs of snapshots, the last of each kept; one computation at a time (`busy`)."""
+
+    def __init__(self, pool: Any, ids: Ids, trainer: Any, predict: Callable[[Any, Any], Outputs], seed: int) -> None:
+        self.pool, self.ids, self.trainer, self.predict, self.seed = pool, ids, trainer, predict, seed
+        self.busy = ThreadLock()
+        #: what the last training, prediction and selection took
+        self.seconds: dict[str, float] = {"train": 0.0, "predict": 0.0, "select": 0.0}
+        self._trained: tuple[object, Any] | None = None  # (which labels, the model of them)
+        self._predicted: tuple[object, Outputs] | None = None
+        self._seen: tuple[Any, Any] | None = None  # (the trainer, the pool as it sees it)
+
+    def use(self, strategy: Any) -> None:
+        self.strategy = strategies.get(strategy)
+        self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
+        self._blank = {} if self._memory is None else self._memory.state()
+
+    def _examples(self) -> Any:
+        """The pool as the trainer sees it; not before it is needed, since an encoder may have to go over it."""
+        if self._seen is None or self._seen[0] is not self.trainer:
+            self._seen = (self.trainer, prepared(self.trainer, self.pool))
+        return self._seen[1]
+
+    def model(self, of: Snapshot, keep: bool = True) -> Any:
+        """The model of a snapshot, from scratch; the same one as long as the labels are the same."""
+        if self._trained is not None and self._trained[0] == of.taught:
+            return self._trained[1]
+        if not len(of.labeled):
+            raise InputError("there is no model before the first label: ask, and tell labels")
+        if keep:
+            self._trained = self._predicted = None  # frees the old one before the new one is made
+        started = time.perf_counter()
+        rng = derive(self.seed, "train", of.label_round)
+        model = fit_model(self.trainer, take(self._examples(), of.labeled), of.targets, rng)
+        self.seconds["train"] = time.perf_counter() - started
+        if keep:
+            self._trained = (of.taught, model)
+        return model
+
+    def outputs(self, of: Snapshot, keep: bool = True) -> Outputs:
+        """What the model of a snapshot says about the whole pool; row numbers are positions."""
+        if self._predicted is not None and self._predicted[0] == of.taught:
+            return self._predicted[1]
+        model = self.model(of, keep)
+        started = time.perf_counter()
+        outputs = align(self.predict(model, self._examples()), model, of.class_count)
+        if len(outputs) != self.ids.length:
+            raise InputError(f"predict gave {len(outputs)} rows for a pool of {self.ids.length}")
+        self.seconds["predict"] = time.perf_counter() - started
+        if keep:
+            self._predicted = (of.taught, outputs)
+        return outputs
+
+    def batch(self, of: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
+        """The next batch; with `looks`, also what the model takes it for and how far it differs from the one before.
+
+        Drawn uniformly where there is nothing to learn from the labels, or not yet enough for what trains.
+        """
+        reason, outputs = None, None
+        learns = len(np.unique(of.targets, axis=0)) > 1
+        blind = self._memory is None and strategies.reads(self.strategy) == "nothing"  # needs no model
+        if learns and not blind:
+            try:
+                self.model(of)
+                advance(1)
+                outputs = self.outputs(of)
+                advance(1)
+            except Exception as error:
+                if of.trained or not _lacks_labels(error):
+                    raise
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                warnings.warn(
+                    f"no model can be trained on {len(of.labeled)} labels, the batch is drawn uniformly: {reason}",
+                    stacklevel=3,
+                )
+        if outputs is None and not (learns and blind):
+            drawn = derive(self.seed, "ask", of.round).choice(of.candidates, size=k, replace=False)
+            return e.Ask(round=of.round, ids=self.ids.at(drawn), uniform=reason)
+        picks, memory = self._pick(of, outputs, k)
+        advance(1)
+        seen = self._look(of, outputs, picks) if looks and outputs is not None else {}
+        seconds = self.seconds["select"]
+        return e.Ask(round=of.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
+
+    def _pick(self, of: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, dict[str, Any] | None]:
+        """The positions that the strategy picks, and what changed in its memory."""
+        started = time.perf_counter()
+        memory, labeled = self._memory, None
+        if outputs is not None and (strategies.needs_labeled(self.strategy) or memory is not None):
+            labeled = outputs[of.labeled]
+        if memory is not None and labeled is not None:
+            memory.restore(of.memory or self._blank)  # a call that failed half-way must leave no trace
+            if of.label_round == of.round:
+                said = of.classes.targets(of.classes.predicted(labeled.probabilities[:].numpy(force=True)))
+                right = (said == of.targets).reshape(len(said), -1).all(axis=1)
+                memory.observe(self.ids.keys(self.ids.at(of.labeled)), right)
+        rng = derive(self.seed, "ask", of.round)
+        picks = choose(self.strategy, self.ids.length if outputs is None else outputs, k, rng, of.candidates, labeled)
+        if memory is not None:
+            memory.picked(self.ids.keys(self.ids.at(picks)))
+        self.seconds["select"] = time.perf_counter() - started
+        return picks, None if memory is None else changes(of.memory, memory.state())
+
+    def _look(self, of: Snapshot, outputs: Outputs, picks: IntArray) -> dict[str, Any]:
+        def said(positions: IntArray) -> list[Code]:
+            rows = outputs.probabilities.index_select(0, torch.from_numpy(positions).to(outputs.device))
+            return of.classes.predicted(rows.numpy(force=True))
+
+        seen: dict[str, Any] = {"predicted": [of.classes.decode(code) for code in said(picks)]}
+        if of.stop_revision != of.revision:  # a new model
+            ids = list(of.stop) or stop_set(self.ids, self.seed)
+            now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
+            seen["stop"] = compare(of.stop, now, of.revision, len(of.labeled))
+        return seen
+
+
+def _lacks_labels(error: Exception) -> bool:
+    """Whether a training failed for want of labels, as far as can be told: then more of them may help.
+
+    Estimators raise ValueError where a class is missing or has too few examples; LightGBM and CatBoost their own error.
+    Errors of badge are about the call, and others about the machine or the code.
+    """
+    if isinstance(error, ModelError) and isinstance(error.__cause__, Exception):
+        return _lacks_labels(error.__cause__)
+    library = type(error).__module__.split(".")[0].lstrip("_")
+    return not isinstance(error, BadgeError) and (isinstance(error, ValueError) or library in ("lightgbm", "catboost"))
