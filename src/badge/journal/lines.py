@@ -140,7 +140,7 @@ def _add(found: Contents, line: bytes, data: bytes) -> None:
 def _cut_off(tail: bytes, number: int, plain: bool) -> bool:
     """Whether the rest behind the last newline is what an interrupted write leaves: a beginning of the next line.
 
-    A power loss can leave zeros in its place. A line that got as far as its checksum or its last brace was not cut off but changed.
+    A power loss can leave zeros in its place. A line that got to its checksum or its last brace was not cut off but changed.
     """
     written = tail.rstrip(b"\0")
     starts = [b'{"n":%d, ' % number, *([b'{"event":'] if plain else [])]
