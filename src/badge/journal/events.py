@@ -14,6 +14,7 @@ format 1 goes on in format 2, and `lost` where a repair could not save a line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timezone
 from types import NoneType, UnionType
@@ -239,7 +240,7 @@ def _schema(kind: type[Record]) -> tuple[frozenset[str], dict[str, tuple[type, .
 _SCHEMA = {name: _schema(kind) for name, kind in KINDS.items()}
 
 
-def check(event: Event) -> None:
+def check(event: Mapping[str, Any]) -> None:
     """Refuse (ValueError) what is not an event of this schema.
 
     >>> check({"event": "tall", "ids": [1], "labels": [0]})

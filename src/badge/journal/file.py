@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.errors import JournalError
@@ -108,7 +109,7 @@ class Journal:
         self._fd = fd
         _OPEN.add(self)
 
-    def append(self, *events: Event) -> None:
+    def append(self, *events: Mapping[str, Any]) -> None:
         """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
         for event in events:
             check(event)
@@ -116,7 +117,7 @@ class Journal:
         with self._lock():
             self.settle()
             self._check_file("nothing was added")
-            count, added = len(self.events), list(events)
+            count, added = len(self.events), [dict(event) for event in events]
             if self._old is not None:
                 added.insert(0, NewFormat(format=FORMAT, lines=count, digest=self._old, at=now()).event())
             lines = [encode(count + 1 + i, event) for i, event in enumerate(added)]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from badge import strategies
