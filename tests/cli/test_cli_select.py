@@ -179,3 +179,25 @@ def test_a_strategy_of_ones_own(run: Any) -> None:
     assert run("-k", 3, "--strategy", "own_parts:Counting") == (0, "1\n2\n3\n", "")
     code, _, err = run("-k", 3, "--strategy", "own_parts:lowst")
     assert code == 2 and "module 'own_parts' has no 'lowst'" in err
+
+
+def test_several_labels_per_example(run: Any) -> None:
+    logits = np.random.default_rng(5).normal(size=(N, 3))
+    p = 1 / (1 + np.exp(-logits))
+    np.save("labels.npy", p)
+    np.save("logits.npy", logits)
+    out = badge.Outputs(p, Z, multilabel=True)
+    expected = "".join(f"{i}\n" for i in badge.select_from(out, 6))
+    for kind, file in (("--probabilities", "labels.npy"), ("--logits", "logits.npy")):
+        code, said, _ = run(kind, file, "--embeddings", "z.npy", "--multilabel", "-k", 6, arrays=False)
+        assert (code, said) == (0, expected)
+        assert run(kind, file, "--embeddings", "z.npy", "-k", 6, arrays=False)[:2] != (0, expected)
+    given = ("--probabilities", "labels.npy", "--embeddings", "z.npy", "--multilabel", "-k", 6)
+    why = badge.explain(out, badge.select_from(out, 6)).rows()
+    picks = json.loads(run(*given, "--format", "json", arrays=False)[1])["picks"]
+    assert [pick["label"] for pick in picks] == [row["label"] for row in why]
+    table = list(csv.DictReader(io.StringIO(run(*given, "--format", "csv", arrays=False)[1])))
+    assert [row["label"] for row in table] == [" ".join(map(str, row["label"])) for row in why]
+    badge.predict(torch.nn.Linear(5, 4), torch.from_numpy(Z).float(), out="single")
+    code, _, error = run("--outputs", "single", "--multilabel", "-k", 6, arrays=False)
+    assert code == 2 and "holds one label per example" in error

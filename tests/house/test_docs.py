@@ -46,4 +46,4 @@ def test_a_block_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(AssertionError) as caught:
         run_page(page, tmp_path, monkeypatch)
     assert caught.traceback[-1].lineno == 9  # counted from 0: the line of the page
-    assert run_page(ROOT / "docs" / "arrays.md", tmp_path, monkeypatch) == 1
+    assert run_page(ROOT / "docs" / "arrays.md", tmp_path, monkeypatch) == 2

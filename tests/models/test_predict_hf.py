@@ -251,8 +251,19 @@ def test_what_is_refused(tokenizer: Any) -> None:
     with pytest.raises(InputError, match="unclear which are inputs"):
         ids = torch.ones(4, 3, dtype=torch.int64)
         badge.predict(bert(), torch.utils.data.TensorDataset(ids, torch.ones_like(ids)))
-    with pytest.raises(ModelError, match="problem_type='multi_label_classification'"):
-        badge.predict(bert(problem_type="multi_label_classification"), TEXTS, tokenizer=tokenizer)
+    with pytest.raises(ModelError, match="problem_type='regression'"):
+        badge.predict(bert(problem_type="regression"), TEXTS, tokenizer=tokenizer)
+
+
+def test_a_model_that_says_it_is_multi_label(tokenizer: Any) -> None:
+    model = bert(problem_type="multi_label_classification")
+    out = badge.predict(model, TEXTS, tokenizer=tokenizer)
+    assert out.multilabel
+    torch.testing.assert_close(out.probabilities, logits(model, tokenizer, TEXTS).sigmoid(), rtol=1e-4, atol=1e-5)
+    single = badge.predict(model, TEXTS, tokenizer=tokenizer, multilabel=False)  # the caller knows better
+    assert not single.multilabel
+    torch.testing.assert_close(single.probabilities.sum(dim=1), torch.ones(len(TEXTS)))
+    assert not badge.predict(bert(), TEXTS, tokenizer=tokenizer).multilabel
 
 
 TITLES = [" ".join(RNG.choice(WORDS, size=2)) for _ in TEXTS]

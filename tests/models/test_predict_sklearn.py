@@ -99,7 +99,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="for PyTorch models, not for LogisticRegression"):
         badge.predict(model, X, head="fc")
     many = RandomForestClassifier(2).fit(X[:200], np.c_[Y, Y][:200])
-    with pytest.raises(ModelError, match="one label per row"):
+    with pytest.raises(ModelError, match=r"has an output with the classes .*0 and 1 are needed"):
         badge.predict(many, X)
     with pytest.raises(sklearn.exceptions.NotFittedError):
         badge.predict(LogisticRegression(), X)

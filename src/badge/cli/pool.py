@@ -31,6 +31,7 @@ class Files(NamedTuple):
     id_column: str | None = None
     header: bool | None = None
     kind: str = ""
+    multilabel: bool = False
 
     def __bool__(self) -> bool:
         return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
@@ -70,9 +71,9 @@ def read_pool(files: Files, without_embeddings: bool) -> Pool:
         where = " or ".join(str(file) for file in (scores, files.embeddings) if file is not None)
         raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
     if files.logits is not None:
-        return Pool(Outputs.from_logits(values, embeddings), ids, notes)
-    values, note = normalised(values)
-    return Pool(Outputs(values, embeddings), ids, [*notes, *([f"{scores}: {note}"] if note else [])])
+        return Pool(Outputs.from_logits(values, embeddings, files.multilabel), ids, notes)
+    values, note = (values, None) if files.multilabel else normalised(values)
+    return Pool(Outputs(values, embeddings, files.multilabel), ids, [*notes, *([f"{scores}: {note}"] if note else [])])
 
 
 def _check_same_order(ids: list[str], others: list[str], files: Files) -> None:

@@ -60,6 +60,9 @@ def select(
         ),
     ] = "badge",
     seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
+    multilabel: Annotated[
+        bool, typer.Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")
+    ] = False,
     ids: Annotated[
         Path | None,
         _file("Your own identifiers, one a line or a column of a csv file: printed in place of positions."),
@@ -129,7 +132,7 @@ def select(
 
     badge.strategies.get(strategy)  # a wrong name is an error before anything is read
     said = _words(probability_columns), _words(embedding_columns), id_column, header
-    files = Files(probabilities, logits, embeddings, *said)
+    files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     if form is not Format.lines and files and embeddings is None:
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
     pool = _pool(files, outputs, strategy)
@@ -142,7 +145,7 @@ def select(
     done = excluded(exclude or [], names, len(pool.outputs), id_column, strict)
     if len(done.positions) == len(pool.outputs):
         raise NoCandidatesError(f"no candidates left: all {len(pool.outputs)} examples of the pool are excluded")
-    of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, kind="labeled-")
+    of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     labeled = None
     if of_labeled:
         labeled, _, more = read_pool(of_labeled._replace(id_column=None), without_embeddings=False)
@@ -162,9 +165,7 @@ def select(
         if form is Format.csv:
             writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(
-                {key: safe(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
-            )
+            writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
         else:
             head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool.outputs)}
             head |= {"mean_norm": _number(why.mean_norm), "log_det": _number(why.log_det)}
@@ -181,6 +182,8 @@ def _pool(files: Files, outputs: Path | None, strategy: str) -> Pool:
     if files:
         raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
     loaded = Outputs.load(outputs)
+    if files.multilabel and not loaded.multilabel:
+        raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")
     return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [])
 
 
@@ -196,9 +199,16 @@ def _rows(explained: list[dict[str, Any]], names: list[str] | None) -> list[dict
     return rows
 
 
-def _number(value: float) -> float | None:
+def _cell(value: Any) -> Any:
+    """A value in a csv file: several labels with spaces between them."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return safe(value) if isinstance(value, str) else value
+
+
+def _number(value: Any) -> Any:
     """JSON knows no infinity: the first pick has no earlier one, a dependent batch no log-determinant."""
-    return value if math.isfinite(value) else None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _target(output: Path | None) -> AbstractContextManager[IO[Any]]:

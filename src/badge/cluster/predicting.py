@@ -51,6 +51,7 @@ def predict(
     processor: Any = None,
     max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
+    multilabel: bool | None = None,
     progress: bool = False,
 ) -> Outputs:
     """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
@@ -67,7 +68,7 @@ def predict(
     if isinstance(head, nn.Module):
         head = named_head(unwrap(model), head)[0]  # a module is another one once it is pickled; its name is not
     options = {"batch_size": batch_size, "head": head, "tokenizer": tokenizer, "processor": processor}
-    options |= {"max_length": max_length, "autocast": autocast}
+    options |= {"max_length": max_length, "autocast": autocast, "multilabel": multilabel}
     job = Job(Path(out).absolute(), id, _pickled(model), options, _half(model))
     with connected(address) as ray:
         is_dataset = pieces.is_ray_dataset(dataset)
@@ -124,7 +125,7 @@ class Worker:
         said = predict_here(self.model, pool, device=self.device, **self.job.options)
         h = said.embeddings.half() if self.job.half else said.embeddings
         arrays = said.probabilities.numpy(), h.numpy()
-        return parts.write(self.job.directory, key, *arrays, names, self.job.identity)
+        return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
         """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge's is an answer too: Ray Data would

@@ -1,4 +1,9 @@
-"""Gradient embeddings, kept factored: g = a ⊗ h with a = p − e_ŷ."""
+"""Gradient embeddings, kept factored: g = a ⊗ h with a = p − e_ŷ.
+
+With one logistic output per label (multi-label) the loss is the sum of the labels' binary cross-entropies, and appendix B of
+the paper holds in each column: a_l = p_l − 1[p_l > ½]. Each |a_l| is the smaller of p_l and 1 − p_l, so that ‖g‖ is the
+smallest gradient norm over all label vectors, as proposition 1 says for one label.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +39,17 @@ class Factored(Features):
         check_finite(h, "h")
         self._set(a, h, bias)
 
-    def _set(self, a: RowSource, h: RowSource, bias: bool) -> None:
-        self.factors, self.bias = (a, h), bias
+    def _set(self, a: RowSource, h: RowSource, bias: bool, multilabel: bool = False) -> None:
+        self.factors, self.bias, self.multilabel = (a, h), bias, multilabel
         c, d = a.shape[1], h.shape[1] + bias
-        # The rows of a sum to 0 (but for the one column of a binary problem), which costs one dimension.
-        self.rank_bound = min(len(self), max(1, c - 1) * d)
+        # The rows of a sum to 0, which costs one dimension; but for logistic outputs, whose columns are independent.
+        self.rank_bound = min(len(self), (c if multilabel or c == 1 else c - 1) * d)
 
     @classmethod
-    def trusted(cls, a: RowSource, h: RowSource, bias: bool = False) -> Factored:
+    def trusted(cls, a: RowSource, h: RowSource, bias: bool = False, multilabel: bool = False) -> Factored:
         """Features of factors that were validated before (or that are read row block by row block); nothing is read."""
         self = cls.__new__(cls)
-        self._set(a, h, bias)
+        self._set(a, h, bias, multilabel)
         return self
 
     @property
@@ -62,14 +67,14 @@ class Factored(Features):
 
     def __getitem__(self, ids: Any) -> Factored:
         a, h = self.rows(index_of(ids, len(self), self.device)).factors
-        return Factored.trusted(a, h)
+        return Factored.trusted(a, h, multilabel=self.multilabel)
 
 
 class Residual:
     """a = p − e_ŷ of probabilities that stay where they are (on disk, in half precision), row block by row block."""
 
-    def __init__(self, probabilities: RowSource) -> None:
-        self.p = probabilities
+    def __init__(self, probabilities: RowSource, multilabel: bool = False) -> None:
+        self.p, self.logistic = probabilities, multilabel or probabilities.shape[1] == 1
         self.shape, self.device = probabilities.shape, probabilities.device
         self.dtype = torch.float64 if probabilities.dtype == torch.float64 else torch.float32
 
@@ -84,7 +89,7 @@ class Residual:
 
     def _residual(self, p: Tensor) -> Tensor:
         a = p.to(self.dtype, copy=True)
-        if a.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
+        if self.logistic:  # appendix B: ŷ = +1 where p > 1/2
             return a.sub_((a > 0.5).to(a.dtype))
         return a.scatter_add_(1, a.argmax(dim=1, keepdim=True), a.new_full((len(a), 1), -1.0))
 
@@ -100,7 +105,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     >>> [round(x, 4) for x in badge.gradient_embedding(out).as_matrix()[0].tolist()]
     [-0.4, -0.8, 0.4, 0.8]
     """
-    a: RowSource = Residual(outputs.probabilities)
+    a: RowSource = Residual(outputs.probabilities, outputs.multilabel)
     if a.shape.numel() * 4 <= CHUNK_BYTES:
         a = a[:]  # small: work it out once
-    return Factored.trusted(a, outputs.embeddings, bias)
+    return Factored.trusted(a, outputs.embeddings, bias, outputs.multilabel)

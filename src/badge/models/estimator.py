@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from badge.errors import InputError, ModelError
-from badge.models.network import Run, random_state_kept, running
+from badge.models.network import Run, Said, random_state_kept, running
 
-__all__ = ["final_step", "is_skorch", "running_estimator", "skorch_module"]
+__all__ = ["final_step", "has_labels", "is_skorch", "running_estimator", "skorch_module"]
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -69,19 +69,21 @@ def running_estimator(
     device: str | torch.device | None = None,
     head: Any = None,
     autocast: bool | torch.dtype | None = None,
+    multilabel: bool | None = None,
 ) -> Iterator[Run]:
     """A function that runs a fitted estimator on rows of a pool.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     >>> with running_estimator(model) as run:
-    ...     p, h = run(2, np.array([[0.0], [2.0]]))
+    ...     p, h, _ = run(2, np.array([[0.0], [2.0]]))
     >>> p.shape, h.tolist()
     (torch.Size([2, 2]), [[0.0], [2.0]])
     """
     before, final = final_step(model)
     if is_skorch(final):
-        with running(skorch_module(final), device=device, head=head, autocast=autocast) as run_module:
+        how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
+        with running(skorch_module(final), **how) as run_module:
             yield lambda rows, x: run_module(rows, torch.from_numpy(_dense(before.transform(x), np.float32)))
         return
     if head is not None or device is not None or autocast:
@@ -92,18 +94,47 @@ def running_estimator(
             "use badge.Outputs with your own probabilities"
         )
 
-    def run(rows: int, x: Any) -> tuple[Tensor, Tensor]:
+    labels = has_labels(final)
+    if multilabel is not None and multilabel != labels:
+        fitted = "several labels" if labels else "one label"
+        raise ModelError(f"{type(final).__name__} was fitted on {fitted} per row: leave out multilabel={multilabel}")
+
+    def run(rows: int, x: Any) -> Said:
         x = x if before is None else before.transform(x)
         p = final.predict_proba(x)
+        p = _of_each_label(final, p) if labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
-            raise ModelError(
-                f"predict_proba of {type(final).__name__} gave no [N, C] array: one label per row is needed"
-            )
-        p = p.astype(np.float32)
-        return torch.from_numpy(p), torch.from_numpy(_embedding(final, x))
+            raise ModelError(f"predict_proba of {type(final).__name__} gave no [N, C] array of probabilities")
+        return Said(torch.from_numpy(p.astype(np.float32)), torch.from_numpy(_embedding(final, x)), labels)
 
     with random_state_kept():
         yield run
+
+
+def has_labels(final: Any) -> bool:
+    """Whether an estimator was fitted on an indicator matrix: any number of labels per row.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> has_labels(DecisionTreeClassifier().fit([[0.0], [1.0]], [[0, 1], [1, 1]]))
+    True
+    """
+    if isinstance(getattr(final, "classes_", None), list):  # trees, forests, neighbours, MultiOutputClassifier, chains
+        return True
+    perceptron = getattr(final, "out_activation_", None) == "logistic" and getattr(final, "n_outputs_", 1) > 1
+    return bool(getattr(final, "multilabel_", False)) or perceptron  # OneVsRestClassifier, MLPClassifier
+
+
+def _of_each_label(final: Any, said: list[Any]) -> np.ndarray[Any, Any]:
+    """The probabilities of label 1 in each column, where the estimator gives a [N, 2] array for each of them."""
+    columns = []
+    for p, classes in zip(said, final.classes_, strict=True):
+        if not set(np.asarray(classes).tolist()) <= {0, 1}:
+            raise ModelError(
+                f"{type(final).__name__} has an output with the classes {list(classes)[:5]}: 0 and 1 are needed"
+            )
+        there = np.flatnonzero(np.asarray(classes) == 1)
+        columns.append(p[:, there[0]] if len(there) else np.zeros(len(p)))  # a label that no row had
+    return np.stack(columns, axis=1)
 
 
 def _embedding(final: Any, x: Any) -> np.ndarray[Any, Any]:

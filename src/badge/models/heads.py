@@ -42,7 +42,7 @@ class Head:
     name: str
     module: nn.Module
     index: int
-    link: str  # "logits" | "log-probabilities" | "probabilities" | "unknown"
+    link: str  # "logits" | "log-probabilities" | "probabilities" | "label probabilities" | "own probabilities"
 
 
 def linear_layers(model: nn.Module) -> dict[str, nn.Module]:
@@ -147,7 +147,11 @@ def link(call: Call, logits: Tensor) -> str | None:
     if z.shape[1] == 1:
         forms = {"log-probabilities": nn.functional.logsigmoid(out), "probabilities": torch.sigmoid(out)}
     else:
-        forms = {"log-probabilities": torch.log_softmax(out, dim=1), "probabilities": torch.softmax(out, dim=1)}
+        forms = {
+            "log-probabilities": torch.log_softmax(out, dim=1),
+            "probabilities": torch.softmax(out, dim=1),
+            "label probabilities": torch.sigmoid(out),  # one for each label: a multi-label classifier
+        }
     for name, form in forms.items():
         if torch.allclose(form, z, rtol=tolerance, atol=tolerance):
             return name
@@ -157,7 +161,7 @@ def link(call: Call, logits: Tensor) -> str | None:
 def find_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor) -> Head | None:
     """The layer whose output is the logits; None if there is none, an error if there are several."""
     links = [(call, link(call, logits)) for call in calls]
-    for wanted in ("logits", "log-probabilities", "probabilities"):
+    for wanted in ("logits", "log-probabilities", "probabilities", "label probabilities"):
         found = [call for call, kind in links if kind == wanted]
         if not found:
             continue

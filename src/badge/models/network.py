@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,10 +15,19 @@ from badge.core.devices import usable_device
 from badge.errors import InputError, ModelError
 from badge.models import answers, heads, inputs, scripted
 
-__all__ = ["Run", "check_config", "eval_mode", "model_dtype", "random_state_kept", "running", "unwrap"]
+__all__ = ["Run", "Said", "eval_mode", "model_dtype", "random_state_kept", "running", "says_multilabel", "unwrap"]
 
-#: (rows, batch) -> probabilities [n, C] and embeddings [n, D]
-Run = Callable[[int, Any], tuple[Tensor, Tensor]]
+
+class Said(NamedTuple):
+    """What a model said about some rows."""
+
+    probabilities: Tensor  # [n, C]
+    embeddings: Tensor  # [n, D]
+    multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
+
+
+#: (rows, batch) -> what the model said
+Run = Callable[[int, Any], Said]
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -35,11 +44,12 @@ def unwrap(model: nn.Module) -> nn.Module:
         model = inner
 
 
-def check_config(model: nn.Module) -> None:
-    """Refuse what is not a single-label classifier by its own configuration."""
+def says_multilabel(model: nn.Module) -> bool | None:
+    """Whether a model's own configuration says that it gives a probability to each label; None where it says nothing."""
     kind = getattr(getattr(model, "config", None), "problem_type", None)
-    if kind in ("regression", "multi_label_classification"):
-        raise ModelError(f"the model's config says problem_type={kind!r}: a single-label classifier is needed")
+    if kind == "regression":
+        raise ModelError("the model's config says problem_type='regression': a classifier is needed")
+    return None if kind is None else kind == "multi_label_classification"
 
 
 def model_dtype(model: nn.Module) -> torch.dtype | None:
@@ -125,11 +135,12 @@ def running(
     device: str | torch.device | None = None,
     head: str | nn.Module | None = None,
     autocast: bool | torch.dtype | None = None,
+    multilabel: bool | None = None,
 ) -> Iterator[Run]:
     """A function that runs the model on one batch; outside the block the model is as it was before.
 
     >>> with running(nn.Linear(3, 2)) as run:
-    ...     p, h = run(4, torch.zeros(4, 3))
+    ...     p, h, _ = run(4, torch.zeros(4, 3))
     >>> p.shape, h.shape
     (torch.Size([4, 2]), torch.Size([4, 3]))
     """
@@ -151,6 +162,7 @@ def running(
         attached.enter_context(watch.attached())
         found: heads.Head | None = None
         answer: answers.Answer | None = None
+        labels = says_multilabel(model) if multilabel is None else multilabel
 
         def forward(batch: Any) -> tuple[Any, Tensor | None]:
             args, kwargs = inputs.bind(model, batch)
@@ -165,8 +177,8 @@ def running(
                     raise
                 raise pixels from error
 
-        def run(rows: int, batch: Any) -> tuple[Tensor, Tensor]:
-            nonlocal found, answer, watch
+        def run(rows: int, batch: Any) -> Said:
+            nonlocal found, answer, watch, labels
             output, mask = forward(batch)
             calls, parts = watch.all(), answers.parts_of(output)
             if answer is None:
@@ -174,18 +186,19 @@ def running(
             logits = _rows_of_logits(parts[answer.logits], rows)
             returned = None if answer.embedding is None else parts[answer.embedding]
             if found is None:
-                found = _settle(watch.modules, calls, logits, wanted, returned)
+                found = _settle(watch.modules, calls, logits, wanted, returned, labels)
+                labels = _are_labels(labels, found.link, logits.shape[1])
                 attached.close()  # from here on only the head is watched
                 watch = watch.narrowed(found.name) if found.index >= 0 else heads.Recorder({}, searching=False)
                 attached.enter_context(watch.attached())
             if found.index < 0:
                 assert returned is not None
-                return _probabilities(logits, found.link, None), returned.float()
+                return Said(_probabilities(logits, found.link, None, bool(labels)), returned.float(), bool(labels))
             call = next((c for c in calls if c.name == found.name and c.index == found.index), None)
             if call is None:
                 raise ModelError(f"the head {found.name!r} did not run on a batch of {rows} rows")
             h = heads.embedding_of(call, logits, mask)
-            return _probabilities(logits, found.link, call), h.float()
+            return Said(_probabilities(logits, found.link, call, bool(labels)), h.float(), bool(labels))
 
         yield run
 
@@ -222,6 +235,7 @@ def _settle(
     logits: Tensor,
     wanted: tuple[str, nn.Module] | None,
     returned: Tensor | None,
+    labels: bool | None,
 ) -> heads.Head:
     """The head, from the first batch. Index -1 stands for an embedding that the model itself returns."""
     found = heads.find_head(layers, calls, logits) if wanted is None else None
@@ -229,7 +243,7 @@ def _settle(
         return found
     if wanted is None:
         if returned is not None:
-            return heads.Head("", nn.Identity(), -1, _own_link(logits))
+            return heads.Head("", nn.Identity(), -1, _own_link(logits, labels))
         raise heads.no_head(layers, calls, logits)
     name, module = wanted
     own = [call for call in calls if call.name == name]
@@ -243,13 +257,28 @@ def _settle(
             f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
             f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
         )
-    return heads.Head(name, module, own[last].index, links[last] or _own_link(logits))
+    return heads.Head(name, module, own[last].index, links[last] or _own_link(logits, labels))
 
 
-def _own_link(output: Tensor) -> str:
+def _are_labels(said: bool | None, link: str, columns: int) -> bool:
+    """Whether probabilities are one for each label: as was said, or because the model ends in a sigmoid."""
+    if said and columns > 1 and link in ("log-probabilities", "probabilities"):
+        raise ModelError(
+            "the model returns a softmax over classes: it gives one label per example, not multilabel=True"
+        )
+    if said is False and link == "label probabilities":
+        raise ModelError(
+            "the model returns a sigmoid of each score: it gives a probability to each label, multilabel=True"
+        )
+    return bool(said) or link == "label probabilities"
+
+
+def _own_link(output: Tensor, labels: bool | None) -> str:
     """What a model's output is, told from its values alone, where no layer's output explains it."""
     z = output.double()
     bounded = bool(((z >= 0) & (z <= 1)).all())
+    if labels and z.shape[1] > 1:
+        return "own probabilities" if bounded else "logits"
     if z.shape[1] == 1:
         if bounded:
             raise ModelError("one output column within [0, 1] may be a logit or a probability: return the logit")
@@ -259,12 +288,12 @@ def _own_link(output: Tensor) -> str:
     return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
 
 
-def _probabilities(output: Tensor, link: str, call: heads.Call | None) -> Tensor:
+def _probabilities(output: Tensor, link: str, call: heads.Call | None, labels: bool) -> Tensor:
     """Probabilities in float32 from what the model returned; of softmaxed ones from the layer before the softmax."""
     if link == "own probabilities":
         p = output.float().clamp(min=0)
-        return p / p.sum(dim=1, keepdim=True)
+        return p if labels else p / p.sum(dim=1, keepdim=True)
     if link != "logits" and call is not None:
         output = call.output.reshape(output.shape)
     z = output.float()
-    return torch.sigmoid(z) if z.shape[1] == 1 else torch.softmax(z, dim=1)
+    return torch.sigmoid(z) if labels or z.shape[1] == 1 else torch.softmax(z, dim=1)

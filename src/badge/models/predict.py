@@ -40,6 +40,7 @@ def predict(
     processor: Any = None,
     max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
+    multilabel: bool | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs:
@@ -57,6 +58,8 @@ def predict(
     processor:  the same for images: a transformers image processor, or any function of a list of examples.
     max_length: tokens of a text at most; without it the tokenizer's limit, or the model's positions.
     autocast:   True or a torch dtype: run in mixed precision. Outputs are float32 all the same.
+    multilabel: True: each score is the logit of one label, of which an example may have any number. None: as the model
+                says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).
     progress:   draw a progress bar on standard error.
     out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
 
@@ -78,17 +81,18 @@ def predict(
     call = processor if tokenizer is None else tokenizer
     if isinstance(network, nn.Module):
         plain = torch_models.unwrap(network)
-        torch_models.check_config(plain)
         opened = open_pool(pool, positional(plain))
         encoder = Encoder.of(call, plain, max_length)
         parts = batches.for_network(opened, plain, batch_size, encoder)
-        running = torch_models.running(network, device=device, head=head, autocast=autocast)
+        how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
+        running = torch_models.running(network, **how)
     elif callable(getattr(model, "fit", None)):
         if call is not None or max_length is not None:
             raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
         opened = open_pool(pool, (1, 1))
         parts = batches.for_estimator(opened, max(batch_size, ESTIMATOR_ROWS))
-        running = estimator.running_estimator(model, device=device, head=head, autocast=autocast)
+        how = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
+        running = estimator.running_estimator(model, **how)
     else:
         raise ModelError(
             f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
@@ -99,6 +103,7 @@ def predict(
         sink = _Arrays(opened.rows)
     else:
         settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
+        settings += f" multilabel={multilabel}" if multilabel is not None else ""
         if call is not None:
             size = len(call) if hasattr(call, "__len__") else ""
             settings += f" tokenizer={type(call).__name__}:{size} longest={encoder.longest}"
@@ -113,8 +118,7 @@ def predict(
         with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
             advance(sink.done)
             for rows, batch in parts(sink.done):
-                p, h = run(rows, batch)
-                sink.write(*_checked(p, h, sink.done))
+                sink.write(_checked(run(rows, batch), sink.done))
                 advance(rows)
     return sink.outputs()
 
@@ -125,17 +129,17 @@ def _name(model: nn.Module, head: str | nn.Module | None) -> str:
     return "found" if head is None else named_head(model, head)[0]
 
 
-def _checked(p: Tensor, h: Tensor, start: int) -> tuple[Tensor, Tensor]:
+def _checked(said: torch_models.Said, start: int) -> torch_models.Said:
     """Rows on the host, valid; else an error now and not after the whole pass."""
-    p, h = p.cpu(), h.cpu()
+    p, h, labels = said.probabilities.cpu(), said.embeddings.cpu(), said.multilabel
     try:
-        Outputs(p, h)
+        Outputs(p, h, multilabel=labels)
     except InputError as error:
         raise ModelError(
             f"the model's outputs on rows {start} to {start + len(p) - 1} of the pool cannot be used (below, rows are "
             f"counted from {start}): {error}"
         ) from error
-    return p, h
+    return torch_models.Said(p, h, labels)
 
 
 class _Arrays:
@@ -145,8 +149,10 @@ class _Arrays:
         self.rows, self.done = rows, 0
         self.p: Tensor | None = None
         self.h: Tensor | None = None
+        self.multilabel = False
 
-    def write(self, p: Tensor, h: Tensor) -> None:
+    def write(self, said: torch_models.Said) -> None:
+        p, h, self.multilabel = said
         if self.p is None or self.h is None:
             self.p, self.h = (torch.empty(self.rows, x.shape[1], dtype=torch.float32) for x in (p, h))
         stop = self.done + len(p)
@@ -165,7 +171,7 @@ class _Arrays:
     def outputs(self) -> Outputs:
         if self.p is None or self.h is None or self.done != self.rows:
             raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
-        return Outputs.trusted(self.p, self.h)
+        return Outputs.trusted(self.p, self.h, multilabel=self.multilabel)
 
 
 class _Store:
@@ -178,7 +184,8 @@ class _Store:
     def done(self) -> int:
         return self.writer.done
 
-    def write(self, p: Tensor, h: Tensor) -> None:
+    def write(self, said: torch_models.Said) -> None:
+        p, h, self.writer.multilabel = said
         self.writer.write(p.float().numpy(), (h.half() if self.half else h.float()).numpy())
 
     def close(self) -> None:
@@ -205,6 +212,7 @@ def select(
     processor: Any = None,
     max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
+    multilabel: bool | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -230,6 +238,7 @@ def select(
         "processor": processor,
         "max_length": max_length,
         "autocast": autocast,
+        "multilabel": multilabel,
         "progress": progress,
     }
     outputs = predict(model, pool, out=out, **options)

@@ -28,12 +28,17 @@ class Outputs:
     column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
     two may be missing: `conf`, `marg`, `entropy` and `rand` look at no embeddings, `coreset` at no probabilities.
 
+    `multilabel=True`: an example may have any number of labels, and a column is the probability of one of them, a logistic
+    output of its own; rows need not sum to 1.
+
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]], embeddings=[[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
     >>> len(out), out.classes, out[[1]].probabilities.tolist()
     (2, 2, [[0.4, 0.6]])
     >>> badge.select_from(badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]]), k=1, strategy="conf").tolist()
     [1]
+    >>> badge.Outputs([[0.9, 0.8, 0.1]], [[1.0, 2.0]], multilabel=True).classes
+    3
     """
 
     _p: RowSource | None
@@ -44,8 +49,10 @@ class Outputs:
     ids: PartIds | NDArray[Any] | None = None
     #: where all of these rows, and no others, are on disk
     directory: Path | None = None
+    #: a column is the probability of one label, of which an example may have any number
+    multilabel: bool = False
 
-    def __init__(self, probabilities: Any = None, embeddings: Any = None) -> None:
+    def __init__(self, probabilities: Any = None, embeddings: Any = None, multilabel: bool = False) -> None:
         p = None if probabilities is None else as_tensor(probabilities, "probabilities")
         h = None if embeddings is None else as_tensor(embeddings, "embeddings")
         p = p[:, None] if p is not None and p.ndim == 1 else p
@@ -55,18 +62,26 @@ class Outputs:
         if h is not None:
             check_finite(h, "embeddings")
         if p is not None:
-            _check_distribution(p)
-        self._set(p, h)
+            _check_distribution(p, multilabel)
+        self._set(p, h, multilabel=multilabel)
 
-    def _set(self, p: RowSource | None, h: RowSource | None, missing: str = "", rows: int = 0) -> None:
-        self._p, self._h, self._missing = p, h, missing
+    def _set(
+        self, p: RowSource | None, h: RowSource | None, missing: str = "", rows: int = 0, multilabel: bool = False
+    ) -> None:
+        self._p, self._h, self._missing, self.multilabel = p, h, missing, bool(multilabel)
         self._rows = rows if p is None and h is None else len(p if h is None else h)  # type: ignore[arg-type]
 
     @classmethod
-    def trusted(cls, probabilities: RowSource | None, embeddings: RowSource | None, missing: str = "") -> Outputs:
+    def trusted(
+        cls,
+        probabilities: RowSource | None,
+        embeddings: RowSource | None,
+        missing: str = "",
+        multilabel: bool = False,
+    ) -> Outputs:
         """Outputs of arrays that were validated when they were made; nothing is read. `missing`: why one is not there."""
         out = cls.__new__(cls)
-        out._set(probabilities, embeddings, missing)
+        out._set(probabilities, embeddings, missing, multilabel=multilabel)
         return out
 
     @classmethod
@@ -103,15 +118,15 @@ class Outputs:
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
         """Outputs with both arrays, where they are there, changed by one function."""
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
-        return Outputs.trusted(p, h, self._missing)
+        return Outputs.trusted(p, h, self._missing, self.multilabel)
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:
         """The same embeddings, if any, with other valid probabilities."""
-        return Outputs.trusted(probabilities, self._h, self._missing)
+        return Outputs.trusted(probabilities, self._h, self._missing, self.multilabel)
 
     @classmethod
-    def from_logits(cls, logits: Any, embeddings: Any = None) -> Outputs:
-        """Outputs of raw scores: softmax over the classes, or the sigmoid where there is one column.
+    def from_logits(cls, logits: Any, embeddings: Any = None, multilabel: bool = False) -> Outputs:
+        """Outputs of raw scores: softmax over the classes, or the sigmoid where there is one column or one per label.
 
         >>> import badge
         >>> badge.Outputs.from_logits([[0.0, 0.0]], [[1.0]]).probabilities.tolist()
@@ -122,7 +137,8 @@ class Outputs:
         if torch.isnan(z).any() or torch.isposinf(z).any():
             check_finite(z, "logits")
         z = z if z.dtype == torch.float64 else z.float()
-        return cls(torch.sigmoid(z) if z.ndim == 2 and z.shape[1] == 1 else torch.softmax(z, dim=-1), embeddings)
+        logistic = multilabel or (z.ndim == 2 and z.shape[1] == 1)
+        return cls(torch.sigmoid(z) if logistic else torch.softmax(z, dim=-1), embeddings, multilabel)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Outputs:
@@ -140,11 +156,12 @@ class Outputs:
 
         if parts.is_parts(directory):
             opened = parts.open_parts(directory)
-            out = cls.trusted(opened.probabilities, opened.embeddings)
+            out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
             out.ids = opened.ids
         else:
             p, h = store.read(directory)
-            out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"))
+            labels = store.is_multilabel(directory)
+            out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"), multilabel=labels)
         out.directory = Path(directory)
         return out
 
@@ -162,13 +179,15 @@ class Outputs:
 
     def __repr__(self) -> str:
         named = ((self._p, "probability"), (self._h, "embedding"))
+        named = named if not self.multilabel else ((self._p, "label"), (self._h, "embedding"))
         columns = (f"{x.shape[1]} {name} column{'s' * (x.shape[1] > 1)}" for x, name in named if x is not None)
         return f"Outputs({', '.join([f'{len(self):,} examples', *columns])})"
 
     @property
     def classes(self) -> int:
-        """Number of classes: 2 where there is one probability column."""
-        return max(2, self.probabilities.shape[1])
+        """Number of classes (2 where there is one probability column), or of labels."""
+        columns = self.probabilities.shape[1]
+        return columns if self.multilabel else max(2, columns)
 
     @property
     def device(self) -> torch.device:
@@ -205,7 +224,7 @@ def row_sum_tolerance(dtype: torch.dtype, classes: int) -> float:
     return 1e-4 + torch.finfo(dtype).eps * (4 + math.sqrt(classes) / 2)
 
 
-def _check_distribution(p: Tensor) -> None:
+def _check_distribution(p: Tensor, multilabel: bool) -> None:
     tolerance = row_sum_tolerance(p.dtype, p.shape[1])
     for part in chunks(p):
         rows = p[part]
@@ -217,7 +236,7 @@ def _check_distribution(p: Tensor) -> None:
                 f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; "
                 "these look like logits, use Outputs.from_logits"
             )
-        if p.shape[1] == 1:
+        if p.shape[1] == 1 or multilabel:
             continue
         sums = rows.sum(dim=1, dtype=torch.float64)
         off = ((sums - 1).abs() > tolerance).nonzero()[:, 0]
@@ -226,5 +245,5 @@ def _check_distribution(p: Tensor) -> None:
             raise InputError(
                 f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + part.start)}: row "
                 f"{i + part.start} sums to {float(sums[i]):.6g}; "
-                "normalise them, or use Outputs.from_logits for raw scores"
+                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for labels of their own"
             )

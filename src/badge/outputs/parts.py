@@ -49,6 +49,7 @@ class Opened:
     probabilities: PartRows
     embeddings: PartRows
     ids: PartIds | None
+    multilabel: bool = False
 
 
 class PartRows:
@@ -144,11 +145,13 @@ def write(
     embeddings: NDArray[Any],
     ids: NDArray[Any] | None,
     identity: dict[str, str],
+    multilabel: bool = False,
 ) -> Part:
     """Write one part; it appears under its name when it is complete and on disk."""
     target = Path(directory) / f"part-{key}"
     hidden = target.with_name(f".{target.name}-{uuid.uuid4().hex[:8]}")
     writer = store.Writer(hidden, len(probabilities), {**identity, "part": key})
+    writer.multilabel = multilabel
     writer.write(probabilities, embeddings)
     writer.flush()
     if ids is not None:
@@ -212,7 +215,8 @@ def _open(path: Path, parts: Sequence[Part]) -> Opened:
     if ids and len(ids) != len(parts):
         without = next(part.name for part in parts if not (path / part.name / IDS).is_file())
         raise InputError(f"{path / without} has no {IDS}, and other parts have: delete it and {AGAIN}")
-    return Opened(PartRows(probabilities), PartRows(embeddings), PartIds(ids) if ids else None)
+    labels = bool(metas[0].get("multilabel"))
+    return Opened(PartRows(probabilities), PartRows(embeddings), PartIds(ids) if ids else None, labels)
 
 
 def _check_fits(path: Path, parts: Sequence[Part], metas: Sequence[dict[str, Any]]) -> None:
@@ -223,6 +227,8 @@ def _check_fits(path: Path, parts: Sequence[Part], metas: Sequence[dict[str, Any
         if last[name] != first[name]:
             said = [f"{meta[name]['columns']} columns of {meta[name]['dtype']}" for meta in (last, first)]
             raise InputError(f"{folder} has {name} of {said[0]}, {other} of {said[1]}: parts of one model are needed")
+    if bool(first.get("multilabel")) != bool(last.get("multilabel")):
+        raise InputError(f"{folder} and {other} are not both multi-label: parts of one model are needed")
     for key in sorted({*first["identity"], *last["identity"]} - {"part", "pool"}):
         if first["identity"].get(key) != last["identity"].get(key):
             raise InputError(f"{folder} holds the outputs of another {key} than {other}: parts of one model are needed")

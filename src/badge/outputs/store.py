@@ -25,7 +25,7 @@ from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
 from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
-__all__ = ["Writer", "read"]
+__all__ = ["Writer", "is_multilabel", "read"]
 
 FORMAT = 1
 META = "outputs.json"
@@ -52,6 +52,11 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     return arrays
 
 
+def is_multilabel(directory: str | os.PathLike[str]) -> bool:
+    """Whether the probabilities of a directory are one for each label."""
+    return bool((_meta(Path(directory)) or {}).get("multilabel"))
+
+
 class Writer:
     """Rows appended in order to a directory, from where an interrupted writer stopped (`done`).
 
@@ -61,6 +66,7 @@ class Writer:
     def __init__(self, directory: str | os.PathLike[str], rows: int, identity: dict[str, str]) -> None:
         self.path = Path(directory)
         self.rows, self.identity = rows, identity
+        self.multilabel = False  # known when the first rows are
         self.arrays: tuple[Array, Array] | None = None
         folder_for(self.path)
         meta = _meta(self.path)
@@ -115,6 +121,7 @@ class Writer:
 
     def _create(self, probabilities: Array, embeddings: Array) -> tuple[Array, Array]:
         meta: dict[str, Any] = {"format": FORMAT, "rows": self.rows, "identity": self.identity}
+        meta |= {"multilabel": True} if self.multilabel else {}
         for name, rows in zip(ARRAYS, (probabilities, embeddings), strict=True):
             meta[name] = {"columns": rows.shape[1], "dtype": rows.dtype.name}
         with replacing(self.path / META) as stream:

@@ -76,6 +76,11 @@ class ALBL:
     def __call__(
         self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
     ) -> NDArray[np.int64]:
+        if outputs.multilabel:
+            raise InputError(
+                "albl is rewarded for examples whose one label the model gets right: for multi-label outputs use badge, "
+                "coreset, conf, marg, entropy, kdpp or kcenter-grad"
+            )
         if labeled is None:
             raise InputError(
                 "albl's arm coreset is conditioned on the labelled examples: pass labeled= (their Outputs)"

@@ -28,20 +28,21 @@ class Explanation:
 
     ids: NDArray[np.int64]
     norm: NDArray[np.float64]  #: length of the gradient embedding: uncertainty
-    label: NDArray[np.int64]  #: hallucinated label ŷ (binary with one column: 1 where p > 1/2)
-    confidence: NDArray[np.float64]  #: probability of ŷ
+    #: hallucinated label ŷ (binary with one column: 1 where p > 1/2); multi-label: [k, labels], 1 where p > 1/2
+    label: NDArray[np.int64]
+    confidence: NDArray[np.float64]  #: probability of ŷ, of all its labels together
     nearest: NDArray[np.float64]  #: distance to the nearest earlier pick (inf for the first): diversity
     coverage: NDArray[np.int64]  #: pool points whose nearest pick this is
     mean_norm: float  #: mean gradient norm of the batch
     log_det: float  #: ln det of the batch's Gram matrix; −inf where the batch is linearly dependent
 
-    def rows(self) -> list[dict[str, float | int]]:
-        """One dictionary per pick, for tables and JSON."""
-        names = ("ids", "norm", "label", "confidence", "nearest", "coverage")
-        return [
-            dict(zip(("position", *names[1:]), values, strict=True))
-            for values in zip(*(getattr(self, name).tolist() for name in names), strict=True)
-        ]
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per pick, for tables and JSON; of several labels the positions of those that are there."""
+        label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
+        columns = (self.ids, self.norm, label, self.confidence, self.nearest, self.coverage)
+        names = ("position", "norm", "label", "confidence", "nearest", "coverage")
+        plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+        return [dict(zip(names, values, strict=True)) for values in zip(*plain, strict=True)]
 
 
 def explain(outputs: Outputs, ids: Any) -> Explanation:
@@ -64,8 +65,11 @@ def explain(outputs: Outputs, ids: Any) -> Explanation:
     features = gradient_embedding(outputs)
     rows = features.rows(index)
     p = outputs.probabilities.index_select(0, index).double()
-    p = torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p
-    confidence, label = p.max(dim=1)
+    if outputs.multilabel:
+        label = (p > 0.5).long()
+        confidence = torch.maximum(p, 1 - p).prod(dim=1)
+    else:
+        confidence, label = (torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p).max(dim=1)
     norm = rows.double().sq_norms().sqrt()
     return Explanation(
         ids=index.cpu().numpy(),

@@ -133,7 +133,7 @@ def _rows_for(strategy: Strategy, outputs: Outputs, left: IntArray) -> Outputs:
     """The rows `left` of what the strategy reads: a copy, or where it goes block by block and they are many, a view."""
     ids = torch.from_numpy(left).to(outputs.device)
     if reads(strategy) == "probabilities":
-        outputs = Outputs.trusted(outputs.probabilities, None)
+        outputs = Outputs.trusted(outputs.probabilities, None, multilabel=outputs.multilabel)
     widest = outputs.embeddings if outputs.has_embeddings else outputs.probabilities
     if reads(strategy) == "embeddings" or widest.shape.numel() * widest.dtype.itemsize <= CHUNK_BYTES:
         return outputs.map(lambda x: x.index_select(0, ids))

@@ -1,4 +1,11 @@
-"""Uncertainty sampling: the k examples about which the model is least sure; and the uniform baseline."""
+"""Uncertainty sampling: the k examples about which the model is least sure; and the uniform baseline.
+
+Of multi-label outputs, labels being independent given the example:
+
+    conf     smallest probability of the predicted set of labels, Π max(p_l, 1 − p_l)
+    marg     smallest margin |2 p_l − 1| of any label ("binary minimum", Brinker 2006): the least certain decision
+    entropy  largest entropy of the set of labels, which is the sum of the labels' entropies
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     >>> conf(Outputs([[0.9, 0.1], [0.6, 0.4]], [[1.0], [1.0]]), 1, np.random.default_rng(0)).tolist()
     [1]
     """
-    return topk(_scores(outputs, lambda p: -p.amax(dim=1)), k, rng)
+    return topk(_scores(outputs, lambda p: -p.amax(dim=1), lambda q: -q.log().sum(dim=1)), k, rng)
 
 
 @declare(reads="probabilities")
@@ -38,13 +45,18 @@ def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
         two = p.topk(2, dim=1).values
         return two[:, 1] - two[:, 0]
 
-    return topk(_scores(outputs, margin), k, rng)
+    return topk(_scores(outputs, margin, lambda q: 1 - 2 * q.amin(dim=1)), k, rng)
 
 
 @declare(reads="probabilities")
 def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Entropy sampling: largest Σ p_i ln 1/p_i."""
-    return topk(_scores(outputs, lambda p: torch.special.entr(p.clamp(min=0)).sum(dim=1)), k, rng)
+
+    def total(p: Tensor) -> Tensor:
+        entropies: Tensor = torch.special.entr(p.clamp(min=0))
+        return entropies.sum(dim=1)
+
+    return topk(_scores(outputs, total, lambda q: total(q) + total(1 - q)), k, rng)
 
 
 @declare(reads="nothing")
@@ -54,11 +66,19 @@ def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
 
 
-def _scores(outputs: Outputs, score: Callable[[Tensor], Tensor]) -> NDArray[np.float64]:
-    """`score` of every row of probabilities in float64, a bounded number of rows at a time."""
+def _scores(
+    outputs: Outputs, score: Callable[[Tensor], Tensor], of_labels: Callable[[Tensor], Tensor]
+) -> NDArray[np.float64]:
+    """`score` of every row of probabilities in float64, a bounded number of rows at a time.
+
+    `of_labels` is its form for multi-label outputs, a function of each label's larger probability max(p_l, 1 − p_l).
+    """
     parts = []
     for part in chunks(outputs.probabilities):
         p = outputs.probabilities[part].double()
+        if outputs.multilabel:
+            parts.append(of_labels(torch.maximum(p, 1 - p).clamp(max=1)).cpu().numpy())
+            continue
         if p.shape[1] == 1:  # binary: the other class's probability is implied
             p = torch.cat([1 - p, p], dim=1)
         parts.append(score(p).cpu().numpy())
