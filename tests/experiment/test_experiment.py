@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from badge import journal, strategies
+from badge import journal, stats, strategies
 from badge.cli import app
 from badge.errors import InputError, JournalError
 from badge.experiment import (
@@ -309,6 +309,8 @@ def test_a_batch_that_cannot_be_chosen_is_a_failed_cell(tmp_path: Path) -> None:
     assert "rank" in str(failed[0].error) and "RankError" in failed[0].details
     again = run_cells(cells, tmp_path, Serial(), quiet(cells))
     assert [outcome.error for outcome in again] == [failed[0].error]
+    notes = [note.text for note in stats.load(tmp_path).notes if note.topic == "failed runs"]
+    assert notes[1].endswith(f"failed before its first round: {failed[0].error}") and len(notes) == 2
 
 
 def test_names_are_checked_before_anything_runs(tmp_path: Path) -> None:
@@ -474,6 +476,31 @@ def test_badge_grid_and_its_exit_code(tmp_path: Path) -> None:
     assert "failed: nowhere_load-own_parts_small-b10-rand-s0: the data set 'nowhere:load'" in result.stderr
     dry = CliRunner().invoke(app, ["grid", str(grid), "--out", out, "--dry-run"])
     assert dry.stdout.splitlines()[-1] == "1 of 2 cells left"
+
+
+def test_several_grids_and_what_is_known_of_them(tmp_path: Path) -> None:
+    """Two files are one grid; `--skip` leaves out what a table of results holds to its end, and nothing else."""
+    files = []
+    for name, names in (("a", '["rand", "marg"]'), ("b", '["rand", "conf"]')):
+        files.append(str(tmp_path / f"{name}.toml"))
+        Path(files[-1]).write_text(
+            'data = "own_parts:blobs"\nmodel = "own_parts:small"\ninitial = 12\nbatch_size = 10\nlabels = 22\n'
+            f"max_epochs = 3\nstrategy = {names}\n",
+            encoding="utf-8",
+        )
+    out, table = str(tmp_path / "runs"), str(tmp_path / "all.csv.gz")
+    assert CliRunner().invoke(app, ["grid", files[0], "--out", out, "--workers", "1"]).exit_code == 0
+    journal_of_marg = tmp_path / "runs" / "own_parts_blobs-own_parts_small-b10-marg-s0.jsonl"
+    lines = journal_of_marg.read_text(encoding="utf-8").splitlines()
+    last = max(i for i, event in enumerate(journal.read(journal_of_marg)) if event["event"] == "round")
+    journal_of_marg.write_text("\n".join(lines[:last]) + "\n", encoding="utf-8")  # stopped before its last round
+    assert CliRunner().invoke(app, ["export", out, "-o", table]).exit_code == 0
+    elsewhere = ["grid", *files, "--out", str(tmp_path / "new"), "--skip", table]
+    dry = CliRunner().invoke(app, [*elsewhere, "--dry-run"])
+    assert [line.rsplit("-", 2)[1] for line in dry.stdout.splitlines()[:-1]] == ["marg", "conf"]
+    assert dry.stdout.splitlines()[-1] == "2 of 2 cells left" and "1 of 3 cells are in" in dry.stderr
+    assert CliRunner().invoke(app, [*elsewhere, "--workers", "1"]).exit_code == 0
+    assert len(list((tmp_path / "new").glob("*.jsonl"))) == 2
 
 
 def test_stopping_by_hand_is_no_disaster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

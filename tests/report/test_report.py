@@ -24,10 +24,11 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
 from badge.errors import BadgeError, InputError, MissingExtraError
 from badge.report import build, evaluate, learning_curves
 from badge.report.drawings import Line, accuracy_lines, thinned, zoom_window
+from badge.report.paper import counterparts, figures_of_the_paper
 from badge.report.saving import inline, svg_text
 from badge.report.style import look
 from badge.stats import Results
-from fake_grid import fake_grid, write_journals
+from fake_grid import PAIRS, fake_grid, write_journals
 
 TABLES = {
     "curves.csv",
@@ -38,6 +39,7 @@ TABLES = {
     "diversity.csv",
     "timing.csv",
     "labels_saved.csv",
+    "paper_figures.csv",
 }
 SRC = Path(badge.__file__).parents[1]
 
@@ -74,6 +76,29 @@ def lists(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
+def test_the_index_of_the_papers_figures(folder: Path, results: Results) -> None:
+    """Every figure of the paper in its place, linked where we have it, and else the grid that makes it."""
+    rows = read(folder / "paper_figures.csv")
+    assert [int(row["paper_figure"]) for row in rows] == list(range(1, 32))
+    written = {path.stem for path in (folder / "figures").glob("*.svg")}
+    assert all(set(row["figures"].split()) <= written for row in rows)
+    state = {int(row["paper_figure"]): row["state"] for row in rows}
+    assert state[25] == "complete"  # letter, badge and kdpp, both batch sizes
+    assert state[6] == "in part, 2 of 3 settings have all strategies; grids/paper.toml makes the rest"
+    assert state[4] == "in part, 4 of 33 settings have all strategies; grids/paper.toml makes the rest"
+    assert state[24] == "in part, 1 of 2 settings have all strategies; grids/paper-ablation.toml makes the rest"
+    assert (
+        state[11] == "missing: grids/paper.toml makes it" and state[30] == "missing: grids/paper-ablation.toml makes it"
+    )
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert '<a href="#curves-letter-mlp-100">' in page and 'id="curves-letter-mlp-100"' in page
+    everything = [
+        Results.of(fake_grid(pairs=list(PAIRS), batch_sizes=[100, 1000, 10000], strategies=STRATEGIES, rounds=9))
+    ]
+    drawn = {name for figure in figures_of_the_paper() for name in figure.names}
+    assert {row.state for row in counterparts(everything[0], drawn)} == {"complete"}
+
+
 def test_every_table_is_written(folder: Path) -> None:
     assert {path.name for path in folder.glob("*.csv")} >= TABLES
 
@@ -85,7 +110,7 @@ def test_the_penalty_matrix_file(folder: Path, results: Results) -> None:
     values = np.array([[float(cell) for cell in row[1:]] for row in rows[1:-1]])
     assert (np.diag(values) == 0).all()
     np.testing.assert_allclose(values, stats.penalty_matrix(results, PAPER_STRATEGIES).overall.values, atol=1e-9)
-    np.testing.assert_allclose([float(cell) for cell in rows[-1][1:]], values.sum(axis=0) / 6, atol=1e-9)
+    np.testing.assert_allclose([float(cell) for cell in rows[-1][1:]], values.mean(axis=0), atol=1e-9)
     badge_wins, badge_loses = values[0].sum(), values[:, 0].sum()
     assert badge_wins > badge_loses  # the made-up results let badge be best
 

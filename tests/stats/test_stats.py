@@ -131,15 +131,16 @@ def test_penalty_matrix_by_hand() -> None:
     np.testing.assert_allclose(penalty.values[0], [[0, 2 / 3], [0, 0]])
     np.testing.assert_allclose(penalty.values[1], [[0, 0], [1, 0]])
     np.testing.assert_allclose(penalty.overall.values, [[0, 2 / 3], [1, 0]])
-    np.testing.assert_allclose(penalty.overall.averages, [1, 2 / 3])
+    np.testing.assert_allclose(penalty.overall.averages, [1 / 2, 1 / 3])
     groups = stats.group_by(penalty, "model")
     assert {model: matrix.settings for model, matrix in groups.items()} == {"mlp": 1, "vgg11": 1}
     np.testing.assert_allclose(groups["vgg11"].values, [[0, 0], [1, 0]])
 
 
-def test_column_averages_are_over_the_other_strategies() -> None:
-    matrix = stats.Matrix(("a", "b", "c"), 9, np.array([[0.0, 4, 1], [2, 0, 2], [3, 0, 0]]))
-    assert matrix.averages.tolist() == [2.5, 2.0, 1.5]
+def test_column_averages_are_over_all_strategies() -> None:
+    """The authors' script: `matPlot.mean(axis=0)`, the diagonal included."""
+    matrix = stats.Matrix(("a", "b", "c"), 9, np.array([[0.0, 4, 1], [2, 0, 2], [4, 2, 0]]))
+    assert matrix.averages.tolist() == [2.0, 2.0, 1.0]
 
 
 def test_the_lower_error_wins() -> None:
@@ -475,6 +476,53 @@ def test_journals_with_different_options_are_noted(tmp_path: Path) -> None:
         journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": cell}, first, {"event": "end"})
     note = stats.load(tmp_path).notes
     assert note == (stats.Note("runs with different options", "a · m · B = 10: width is 128 and 256"),)
+
+
+def test_failed_runs_are_counted_with_their_reasons(tmp_path: Path) -> None:
+    """Not "stopped or still running": what the executor wrote down. A run that went on after it is none."""
+    cell = {"data": "a", "model": "m", "strategy": "kdpp", "batch_size": 10, "seed": 0}
+    first = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
+    failed = {"event": "failed", "error": "asked for 10 points of a kernel of rank 4"}
+    for seed, events in enumerate(
+        ([first, failed], [failed], [first, failed, first | {"round": 1, "labels": 20}], [first])
+    ):
+        journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": {**cell, "seed": seed}}, *events)
+    notes = [(note.topic, note.text) for note in stats.load(tmp_path).notes]
+    assert notes == [
+        ("failed runs", "2 of 4 journals; what they did before that counts, and the same command tries them again"),
+        ("failed runs", "0.jsonl: failed at 10 labels: asked for 10 points of a kernel of rank 4"),
+        ("failed runs", "1.jsonl: failed before its first round: asked for 10 points of a kernel of rank 4"),
+        ("unfinished runs", "2.jsonl: stopped or still running, at 20 labels"),
+        ("unfinished runs", "3.jsonl: stopped or still running, at 10 labels"),
+    ]
+
+
+def test_rounds_below_the_training_target_are_counted() -> None:
+    n = 6
+    table = {"data": ["a"] * n, "model": ["m"] * n, "strategy": ["rand"] * 3 + ["marg"] * 3, "batch_size": [10] * n}
+    table |= {"seed": [0] * n, "labels": [10, 20, 30] * 2, "test_accuracy": [0.5] * n}
+    accuracies = [0.999, 0.99, 0.98, 0.991, np.nan, 0.985]  # "exceeds 99 %": 0.99 does not
+    notes = stats.capped_notes(Results.of({**table, "train_accuracy": accuracies}))
+    assert [note.text for note in notes] == [
+        "a · m · B = 10: 3 of 6 rounds, down to 0.9800 (marg 1, rand 2); they count as they are"
+    ]
+    assert stats.capped_notes(Results.of({**table, "train_accuracy": [0.995] * n})) == []
+
+
+def test_compressed_tables(small: Results, tmp_path: Path) -> None:
+    """The same rows, the same bytes: what is kept in a repository changes only where the results do."""
+    for name in ("a.csv", "a.csv.gz", "b.csv.gz"):
+        stats.write_csv(small, tmp_path / name)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert (tmp_path / "a.csv.gz").stat().st_size < (tmp_path / "a.csv").stat().st_size / 2
+    plain, packed = (stats.load(tmp_path / name) for name in ("a.csv", "a.csv.gz"))
+    assert (plain.test_accuracy == packed.test_accuracy).all() and plain.runs == packed.runs
+    (tmp_path / "a.csv.gz").write_bytes((tmp_path / "a.csv.gz").read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"a\.csv\.gz is damaged"):
+        stats.load(tmp_path / "a.csv.gz")
+    (tmp_path / "a.csv.gz").write_text("data,model")
+    with pytest.raises(DataError, match=r"a\.csv\.gz is damaged"):
+        stats.load(tmp_path / "a.csv.gz")
 
 
 def test_journals_that_were_interrupted(tmp_path: Path) -> None:

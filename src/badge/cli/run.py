@@ -89,20 +89,37 @@ def run(
 
 
 def grid(
-    file: Annotated[Path, typer.Argument(help="A grid file; grids/ in the repository has the paper's.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Grid files; grids/ in the repository has the paper's.")
+    ],
     out: Out = Path("runs"),
     workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
+    skip: Annotated[
+        Path | None,
+        typer.Option(
+            "--skip", metavar="FILE", help="A table of `badge export`: leave out the cells whose ends it holds."
+        ),
+    ] = None,
     on: On = None,
     address: Address = None,
 ) -> None:
-    """Run a grid of experiments: data × model × batch size × strategy × seed.
+    """Run grids of experiments: data × model × batch size × strategy × seed.
 
     Finished cells are skipped and half-finished ones continue, so the same command takes up a grid that was stopped.
-    """
-    from badge.experiment import finished, read_grid
+    On another machine, without the journals, --skip leaves out what a table of results has already.
 
-    cells = read_grid(file)
+    [bold]Examples[/bold]
+
+    Every figure of the paper:
+        badge grid grids/paper.toml grids/paper-ablation.toml --out runs/
+        badge report runs/
+    """
+    from badge.experiment import finished, read_grids
+
+    cells = read_grids(files)
+    if skip is not None:
+        cells = _without(cells, skip)
     if dry_run:
         left = [cell for cell in cells if not finished(cell, out)]
         for cell in left:
@@ -128,6 +145,22 @@ def demo(
     typer.echo(table(folder))
     typer.echo(f"learning curves: {picture(folder)}")
     typer.echo(f"for the whole report: badge report {folder}")
+
+
+def _without(cells: list[Cell], table: Path) -> list[Cell]:
+    """The cells whose last round the table does not hold; one that runs to the end of its pool has no last round here."""
+    from badge.stats import Setting, load
+
+    results = load(table)
+    ends = {(run.setting, run.strategy, run.seed): int(results.labels[run.rows.stop - 1]) for run in results.runs}
+    left = [
+        cell
+        for cell in cells
+        if cell.labels is None
+        or ends.get((Setting(cell.data, cell.model, cell.batch_size), cell.strategy, cell.seed), 0) < cell.labels
+    ]
+    typer.echo(f"{len(cells) - len(left)} of {len(cells)} cells are in {table}", err=True)
+    return left
 
 
 def _run_all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from badge.experiment.cell import Cell, finished, journal_path, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Processes, Serial
-from badge.experiment.grid import cells_of, read_grid
+from badge.experiment.grid import cells_of, read_grid, read_grids
 from badge.experiment.runner import run_cells
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "finished",
     "journal_path",
     "read_grid",
+    "read_grids",
     "run_cell",
     "run_cells",
 ]

@@ -13,7 +13,7 @@ Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -27,7 +27,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # comes with the extra `study`
 
-__all__ = ["cells_of", "read_grid"]
+__all__ = ["cells_of", "read_grid", "read_grids"]
 
 #: keys of a block whose values are lists, or one value
 AXES = ("pairs", "data", "model", "batch_size", "strategy", "seeds")
@@ -51,6 +51,11 @@ def read_grid(path: Path) -> list[Cell]:
         raise InputError(f"{path}: {error}") from None
 
 
+def read_grids(paths: Sequence[Path]) -> list[Cell]:
+    """The cells of several grid files, as if they were the blocks of one."""
+    return _ordered([cell for path in paths for cell in read_grid(path)])
+
+
 def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     """The cells of a grid, without repeats: by seed, and within a seed in the order of the file, strategies innermost.
 
@@ -64,9 +69,12 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     defaults = {key: value for key, value in settings.items() if key != "block"}
     if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
         raise InputError("blocks are written [[block]], with two brackets")
-    cells = sorted(
-        dict.fromkeys(cell for block in blocks for cell in _block({**defaults, **block})), key=lambda cell: cell.seed
-    )
+    return _ordered([cell for block in blocks for cell in _block({**defaults, **block})])
+
+
+def _ordered(found: Sequence[Cell]) -> list[Cell]:
+    """Cells without repeats, by seed; two that would write the same journal must be the same."""
+    cells = sorted(dict.fromkeys(found), key=lambda cell: cell.seed)
     names: dict[str, Cell] = {}
     for cell in cells:
         if names.setdefault(cell.name, cell) != cell:

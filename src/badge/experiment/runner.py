@@ -8,9 +8,10 @@ from pathlib import Path
 
 from badge import data, strategies
 from badge.errors import BadgeError
-from badge.experiment.cell import Cell, Notify, finished, load, run_cell
+from badge.experiment.cell import Cell, Notify, finished, journal_path, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
+from badge.journal import Journal
 from badge.training import networks
 
 __all__ = ["run_cells"]
@@ -57,9 +58,22 @@ def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: 
                 failed.append(failure(cell, error))
                 display.ended(failed[-1])
         for outcome in executor.map(_In(folder), waiting, display.round):
-            failed += [outcome] if outcome.error is not None else []
+            if outcome.error is not None:
+                failed.append(outcome)
+                _record(outcome, folder)
             display.ended(outcome)
     return failed
+
+
+def _record(outcome: Outcome, folder: Path) -> None:
+    """Write the failure into the cell's journal, for the report; whoever ran the cell has let go of it, dead or alive."""
+    path = journal_path(outcome.cell, folder)
+    if path.exists():
+        with (
+            suppress(BadgeError, OSError),
+            Journal(path) as journal,
+        ):  # a journal that cannot be written is known by now
+            journal.append({"event": "failed", "error": outcome.error})
 
 
 def _any_left(cells: Sequence[Cell], folder: Path) -> bool:

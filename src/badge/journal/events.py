@@ -8,8 +8,8 @@ A loop (`badge.ActiveLearner`) writes
     class     a class added                    use       another strategy from here on
     pool      the pool has grown               note      something that was noticed, in words
 
-and a run of an experiment adds `start`, `round`, `resume` and `end`. The file itself adds `format` where a journal of
-format 1 goes on in format 2, and `lost` where a repair could not save a line.
+and a run of an experiment adds `start`, `round`, `resume`, `failed` and `end`. The file itself adds `format` where a journal
+of format 1 goes on in format 2, and `lost` where a repair could not save a line.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = [
     "Ask",
     "End",
     "Event",
+    "Failed",
     "Header",
     "Id",
     "Label",
@@ -205,6 +206,12 @@ class Resume(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Failed(Record):
+    kind = "failed"
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class End(Record):
     kind = "end"
     open = True
@@ -213,7 +220,7 @@ class End(Record):
 
 _TYPES: tuple[type[Record], ...] = (
     Header, Ask, Tell, Relabel, Skip, Unskip, Release, AddClass, Use, NewPool, Note,
-    NewFormat, Lost, Start, Round, Resume, End,
+    NewFormat, Lost, Start, Round, Resume, Failed, End,
 )  # fmt: skip
 KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 

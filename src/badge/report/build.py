@@ -14,6 +14,7 @@ from badge.errors import InputError, MissingExtraError
 from badge.report import drawings as plan
 from badge.report import tables
 from badge.report.page import write_page
+from badge.report.paper import counterparts
 from badge.report.saving import save_all
 from badge.stats import (
     Budgets,
@@ -24,6 +25,7 @@ from badge.stats import (
     Penalty,
     Results,
     budget_notes,
+    capped_notes,
     coverage_notes,
     error_cdf,
     group_by,
@@ -107,7 +109,7 @@ def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Stati
     groups += [("model", model) for model in sorted({s.model for s in errors.settings})]
     tables_of = {(by, group): errors if by == "all" else errors.where(**{by: group}) for by, group in groups}
     saved = saved_labels(results, names)
-    notes += [*results.notes, *coverage_notes(results, names), *budget_notes(results, budgets)]
+    notes += [*results.notes, *coverage_notes(results, names), *capped_notes(results), *budget_notes(results, budgets)]
     notes += [*penalty.notes, *errors.notes, *saved.notes]
     for data, text in results.completeness.items():
         used, _, whole = text.partition(" of ")
@@ -158,9 +160,10 @@ def build(
     with bar("drawing figures", total=len(drawings), enabled=progress) as advance:
         pictures = save_all(drawings, folder / "figures", count, advance)
     page = folder / "report.html"
-    write_page(
-        page, results, statistics, {name: [(d, pictures[d.name]) for d in ds] for name, ds in sections.items()}, source
-    )
+    index = counterparts(results, pictures)
+    tables.write_index(folder / "paper_figures.csv", index)
+    drawn = {name: [(d, pictures[d.name]) for d in ds] for name, ds in sections.items()}
+    write_page(page, results, statistics, drawn, index, source)
     return Report(page, len(drawings), statistics)
 
 

@@ -13,6 +13,7 @@ from badge.stats import LabelsSaved, Matrix, Note, Results, Saving, Setting
 if TYPE_CHECKING:
     from badge.report.build import Statistics
     from badge.report.drawings import Dots, Heat, Lines
+    from badge.report.paper import Counterpart
 
 __all__ = ["write_page"]
 
@@ -37,6 +38,7 @@ def write_page(
     results: Results,
     statistics: Statistics,
     sections: Mapping[str, Sequence[tuple[Lines | Heat | Dots, str]]],
+    index: Sequence[Counterpart],
     source: str,
 ) -> None:
     """Fill the template that lies beside this module."""
@@ -64,6 +66,7 @@ def write_page(
         saved=statistics.saved,
         saved_table=_saved_table(statistics.saved),
         interval=interval,
+        index=index,
         note_groups=_grouped(statistics.notes),
     )
     path.write_text(text, encoding="utf-8")
@@ -92,7 +95,8 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
         lines = [f"In this one setting, {who}."]
     else:
         pronoun = "it" if len(names) == 1 else "each of them"
-        rate = f"another strategy wins against {pronoun} in {least:.2g} settings"
+        others = least * len(matrix.strategies) / (len(matrix.strategies) - 1)  # the column's own 0 is none of them
+        rate = f"another strategy wins against {pronoun} in {others:.2g} settings"
         lines = [f"In {matrix.settings} settings, {who}: on average, {rate}."]
     entry = next((m for m in saved.medians if m.strategy == names[0]), None)
     if entry is not None and math.isfinite(entry.ratio):

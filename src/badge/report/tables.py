@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from badge.report.paper import Counterpart
 from badge.stats import (
     Budgets,
     Cdf,
@@ -29,6 +30,7 @@ __all__ = [
     "write_cdfs",
     "write_curves",
     "write_diversity",
+    "write_index",
     "write_labels_saved",
     "write_matrices",
     "write_matrix",
@@ -148,6 +150,11 @@ def write_budgets(path: Path, budgets: Sequence[Budgets]) -> None:
         for entry in budgets
     ]
     _write(path, [*_WHERE[:3], "smallest_labels", "n0", "budgets", "why_empty"], rows)
+
+
+def write_index(path: Path, index: Sequence[Counterpart]) -> None:
+    rows = [(row.number, row.what, " ".join(row.ours), row.state) for row in index]
+    _write(path, ["paper_figure", "what", "figures", "state"], rows)
 
 
 def write_notes(path: Path, notes: Sequence[Note]) -> None:

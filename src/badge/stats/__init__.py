@@ -3,7 +3,7 @@
 >>> from badge import stats
 >>> results = stats.example()                     # or stats.load("runs/"), stats.load("results.csv")
 >>> stats.penalty_matrix(results).overall.averages.tolist()
-[0.0, 1.0]
+[0.0, 0.5]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from badge.stats.budgets import Budgets, budget_notes, budget_values, label_budgets, saturation
 from badge.stats.cdf import Cdf, NormalizedErrors, error_cdf, normalized_errors
-from badge.stats.coverage import coverage_notes
+from badge.stats.coverage import capped_notes, coverage_notes
 from badge.stats.curves import Curve, Mean, learning_curve, mean_curve
 from badge.stats.diversity import Diversity, batch_diversity
 from badge.stats.labels_saved import LabelsSaved, Saving, labels_to_reach, saved_labels
@@ -43,6 +43,7 @@ __all__ = [
     "beats",
     "budget_notes",
     "budget_values",
+    "capped_notes",
     "coverage_notes",
     "critical_value",
     "error_cdf",

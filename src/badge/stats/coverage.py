@@ -9,7 +9,10 @@ import numpy as np
 from badge.core.catalog import REFERENCE
 from badge.stats.results import Note, Results, Run
 
-__all__ = ["coverage_notes"]
+__all__ = ["capped_notes", "coverage_notes"]
+
+#: The paper trains until the training accuracy exceeds this.
+TARGET = 0.99
 
 
 def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
@@ -42,6 +45,33 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
                 text = f"{setting}: {name} stops before {max(ends):,} labels: {stops}"
                 notes.append(Note("unequal numbers of rounds", text))
             notes += _holes(results, f"{setting}: {name}", found)
+    return notes
+
+
+def capped_notes(results: Results) -> list[Note]:
+    """How many rounds of each setting ended with a training accuracy that does not exceed 99 %, and whose they are.
+
+    >>> from badge.stats import example
+    >>> capped_notes(example())  # no training accuracies, no notes
+    []
+    """
+    accuracy = results.column("train_accuracy")
+    notes = []
+    for setting in results.settings:
+        found: dict[str, int] = {}
+        lowest, rounds = 1.0, 0
+        for (where, name), runs in results.by_strategy.items():
+            for run in runs if where == setting else ():
+                below = accuracy[run.rows][accuracy[run.rows] <= TARGET]
+                rounds += run.rows.stop - run.rows.start
+                if len(below):
+                    found[name] = found.get(name, 0) + len(below)
+                    lowest = min(lowest, float(below.min()))
+        if found:
+            who = _names(f"{name} {count:,}" for name, count in found.items())
+            count = f"{sum(found.values()):,} of {rounds:,} rounds"
+            text = f"{setting}: {count}, down to {lowest:.4f} ({who}); they count as they are"
+            notes.append(Note("rounds that ended at 99 % training accuracy or less", text))
     return notes
 
 

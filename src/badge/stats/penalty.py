@@ -27,7 +27,7 @@ DECIMALS = 12
 
 
 class Matrix(NamedTuple):
-    """P: how many settings' worth row i beats column j; `averages` of the columns over the other strategies."""
+    """P: how many settings' worth row i beats column j; `averages` of the columns over all strategies."""
 
     strategies: tuple[str, ...]
     settings: int
@@ -35,9 +35,8 @@ class Matrix(NamedTuple):
 
     @property
     def averages(self) -> NDArray[np.float64]:
-        """Mean of each column over the other strategies; lower is better."""
-        size = len(self.strategies)
-        averages: NDArray[np.float64] = self.values.sum(axis=0) / max(size - 1, 1)
+        """Mean of each column, its own 0 included, as the authors' script has it (seven of seven); lower is better."""
+        averages: NDArray[np.float64] = self.values.mean(axis=0)
         return averages
 
 
@@ -102,7 +101,7 @@ def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) ->
     >>> from badge.stats import example
     >>> matrix = penalty_matrix(example(), ["badge", "rand"]).overall
     >>> matrix.settings, matrix.values.tolist(), matrix.averages.tolist()
-    (1, [[0.0, 1.0], [0.0, 0.0]], [0.0, 1.0])
+    (1, [[0.0, 1.0], [0.0, 0.0]], [0.0, 0.5])
     """
     names = tuple(results.strategies if strategies is None else strategies)
     if len(set(names)) < len(names):

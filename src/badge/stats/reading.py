@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
 
 __all__ = ["load", "write_csv"]
 
+#: The topic of notes on runs that ended in an error.
+FAILED = "failed runs"
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000
 _ROUND = ("round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds")
@@ -29,7 +33,7 @@ _NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "thr
 
 
 def load(source: str | Path, progress: bool = False) -> Results:
-    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, or of one flat CSV file.
+    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, or of one flat CSV file (or .csv.gz).
 
     >>> import tempfile; from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,19 +61,28 @@ def load(source: str | Path, progress: bool = False) -> Results:
         return _load_csv(path, progress)
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a CSV file in UTF-8: {error}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is damaged: {error}") from None
 
 
 def write_csv(results: Results, path: str | Path) -> None:
-    """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything."""
+    """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything.
+
+    Compressed where the name ends in .gz.
+    """
     optional = [name for name in OPTIONAL if name in results.optional and not np.isnan(results.optional[name]).all()]
     columns = [getattr(results, name).tolist() for name in REQUIRED]
     columns += [[_cell(value) for value in results.optional[name].tolist()] for name in optional]
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*REQUIRED, *optional])
-        writer.writerows(zip(*columns, strict=True))
+    text = StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*REQUIRED, *optional])
+    writer.writerows(zip(*columns, strict=True))
+    content = text.getvalue().encode()
+    target.write_bytes(
+        gzip.compress(content, mtime=0) if target.suffix == ".gz" else content
+    )  # the same rows, the same bytes
 
 
 def _cell(value: float) -> str:
@@ -80,7 +93,11 @@ def _cell(value: float) -> str:
 
 
 def _load_csv(path: Path, progress: bool) -> Results:
-    with path.open("rb") as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+    with (
+        path.open("rb") as raw,
+        _decompressed(raw, path) as plain,
+        TextIOWrapper(plain, encoding="utf-8-sig", newline="") as file,
+    ):
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
         missing = [name for name in REQUIRED if name not in header]
@@ -101,6 +118,10 @@ def _load_csv(path: Path, progress: bool) -> Results:
     if "log_det" in columns and "mean_norm" in columns:
         columns["log_det"] = _empty_batches_apart(columns["log_det"], columns["mean_norm"])
     return Results.of(columns)
+
+
+def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
 
 
 def _pieces(
@@ -167,6 +188,10 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
             cell = _add_journal(path, columns, notes)
             cells += [cell] if cell else []
             advance(1)
+    if failures := sum(note.topic == FAILED for note in notes):
+        count = f"{failures:,} of {len(files):,} journals"
+        text = f"{count}; what they did before that counts, and the same command tries them again"
+        notes.insert(next(i for i, note in enumerate(notes) if note.topic == FAILED), Note(FAILED, text))
     notes += _mixed_options(cells)
     if not columns["data"]:
         raise DataError(
@@ -182,7 +207,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
     """Append the rounds of one journal to `columns`, and what is odd about it to `notes`; its cell, if it counts."""
     start: Mapping[str, Any] | None = None
     rounds: dict[int, Mapping[str, Any]] = {}  # a resumed run may write a round again: the last one counts
-    ended = False
+    ended, failed = False, None
     for event in _events(path, notes):
         kind = event.get("event")
         if kind == "start" and "cell" in event:
@@ -191,18 +216,24 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
             start = event
         elif kind == "round" and start is not None:
             rounds[int(event["round"])] = event
+            failed = None
         elif kind == "end":
-            ended = True
+            ended, failed = True, None
+        elif kind == "failed":
+            failed = str(event.get("error"))
     if start is None:
         notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
         return None
     cell: Mapping[str, Any] = start["cell"]
     data = start.get("data") or {}
     if not rounds:
-        notes.append(Note("files left out", f"{path.name}: no finished round yet"))
+        why = "no finished round yet" if failed is None else f"failed before its first round: {failed}"
+        notes.append(Note("files left out" if failed is None else FAILED, f"{path.name}: {why}"))
         return None
-    if not ended:
-        last = rounds[max(rounds)]["labels"]
+    last = rounds[max(rounds)]["labels"]
+    if failed is not None:
+        notes.append(Note(FAILED, f"{path.name}: failed at {last:,} labels: {failed}"))
+    elif not ended:
         notes.append(Note("unfinished runs", f"{path.name}: stopped or still running, at {last:,} labels"))
     try:
         for number in sorted(rounds):

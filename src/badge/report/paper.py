@@ -1,0 +1,129 @@
+"""The figures of the paper and ours: which of our figures is which of theirs, what is missing, which grid makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from badge.core.catalog import PAPER_STRATEGIES
+from badge.report.drawings import slug
+from badge.stats import Results, Setting
+
+__all__ = ["Counterpart", "counterparts"]
+
+MAIN, ABLATION = "grids/paper.toml", "grids/paper-ablation.toml"
+SIZES = (100, 1000, 10000)
+#: The data sets in the order of the paper's appendix, with the networks that each is run with.
+_DATA = {
+    "letter": ("OpenML #6", ("mlp",)),
+    "pokerhand": ("OpenML #155", ("mlp",)),
+    "randomrbf": ("OpenML #156", ("mlp",)),
+    "kropt": ("OpenML #184", ("mlp",)),
+    "svhn": ("SVHN", ("mlp", "resnet18", "vgg11")),
+    "mnist": ("MNIST", ("mlp",)),
+    "cifar10": ("CIFAR10", ("mlp", "resnet18", "vgg11")),
+}
+#: The two settings whose batches the paper looks into (appendix F).
+_BATCHES = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
+
+
+class Theirs(NamedTuple):
+    """A figure of the paper: our names of it, and the runs that it needs."""
+
+    number: int
+    what: str
+    names: tuple[str, ...]
+    needs: tuple[tuple[Setting, tuple[str, ...]], ...]
+    grid: str
+
+
+class Counterpart(NamedTuple):
+    """One row of the index: a figure of the paper, our figures that there are, and what is missing."""
+
+    number: int
+    what: str
+    ours: tuple[str, ...]
+    state: str
+
+
+def figures_of_the_paper() -> Iterator[Theirs]:
+    """All 31, in their order.
+
+    >>> [figure.number for figure in figures_of_the_paper()] == list(range(1, 32))
+    True
+    """
+    everything = [
+        Setting(data, model, size) for data, (_, models) in _DATA.items() for model in models for size in SIZES
+    ]
+    all_seven = tuple((setting, PAPER_STRATEGIES) for setting in everything)
+    samplers = {data: _samplers(data) for data in _DATA}
+    both = tuple(setting for settings in samplers.values() for setting in settings)
+    told = "k-means++ and k-DPP: accuracy and seconds"
+    yield Theirs(1, f"{told} (the paper does not name the settings)", _of_samplers(both), _pairs(both), ABLATION)
+    yield Theirs(
+        2, "log-determinant and norm of the batches", *_of_batches(("badge", "kdpp", "kcenter-grad")), ABLATION
+    )
+    curves = tuple(slug("curves", *setting) for setting in everything)
+    yield Theirs(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, all_seven, MAIN)
+    yield Theirs(4, "penalty matrix over all settings", ("penalty-all",), all_seven, MAIN)
+    yield Theirs(5, "CDF of normalised errors over all settings", ("cdf-all",), all_seven, MAIN)
+    number = 5
+    for kind, ending in (("full", ()), ("zoomed", ("zoomed",))):
+        for data, (title, models) in _DATA.items():
+            number += 1
+            here = [Setting(data, model, size) for model in models for size in SIZES]
+            names = tuple(slug("curves", *setting, *ending) for setting in here)
+            needs = tuple((setting, PAPER_STRATEGIES) for setting in here)
+            yield Theirs(number, f"learning curves of {title}, {kind}", names, needs, MAIN)
+    models = ("mlp", "resnet18", "vgg11")
+    for number, kind in ((20, "penalty"), (22, "cdf")):
+        what = {"penalty": "penalty matrices", "cdf": "CDFs of normalised errors"}[kind]
+        by_size = tuple(slug(kind, "batch size", size) for size in SIZES)
+        by_model = tuple(slug(kind, "model", model) for model in models)
+        yield Theirs(number, f"{what} by batch size", by_size, all_seven, MAIN)
+        yield Theirs(number + 1, f"{what} by network", by_model, all_seven, MAIN)
+    four = ("badge", "kdpp", "kcenter-grad", "conf")
+    yield Theirs(24, "log-determinant and norm of the batches, with conf", *_of_batches(four), ABLATION)
+    for number, (data, settings) in enumerate(samplers.items(), start=25):
+        yield Theirs(number, f"{told}, {_DATA[data][0]}", _of_samplers(settings), _pairs(settings), ABLATION)
+
+
+def _samplers(data: str) -> tuple[Setting, ...]:
+    models = tuple(model for model in _DATA[data][1] if model != "vgg11")
+    return tuple(Setting(data, model, size) for model in models for size in SIZES[:2])
+
+
+def _of_samplers(settings: tuple[Setting, ...]) -> tuple[str, ...]:
+    return tuple(slug(*parts, *s) for s in settings for parts in (("samplers", "curves"), ("seconds",)))
+
+
+def _pairs(settings: tuple[Setting, ...]) -> tuple[tuple[Setting, tuple[str, ...]], ...]:
+    return tuple((setting, ("badge", "kdpp")) for setting in settings)
+
+
+def _of_batches(strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[Setting, tuple[str, ...]], ...]]:
+    names = tuple(slug(what, *setting) for what in ("log_det", "mean_norm") for setting in _BATCHES)
+    return names, tuple((setting, strategies) for setting in _BATCHES)
+
+
+def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
+    """The index: for every figure of the paper those of `drawn` that are its counterparts, and what is missing.
+
+    >>> from badge.stats import example
+    >>> row = counterparts(example(), ["curves-letter-mlp-100"])[5]
+    >>> row.number, row.ours, row.state
+    (6, ('curves-letter-mlp-100',), 'in part, 0 of 3 settings have all strategies; grids/paper.toml makes the rest')
+    """
+    rows = []
+    for figure in figures_of_the_paper():
+        there = [all((s, name) in results.by_strategy for name in names) for s, names in figure.needs]
+        ours = tuple(name for name in figure.names if name in drawn)
+        if all(there) and ours:
+            state = "complete"
+        elif not ours or not any((s, name) in results.by_strategy for s, names in figure.needs for name in names):
+            ours, state = (), f"missing: {figure.grid} makes it"
+        else:
+            count = f"{sum(there)} of {len(there)} settings have all strategies"
+            state = f"in part, {count}; {figure.grid} makes the rest"
+        rows.append(Counterpart(figure.number, figure.what, ours, state))
+    return rows
