@@ -15,6 +15,7 @@ from torch import nn
 
 import badge
 from badge.errors import InputError
+from badge.features import Exact, Rows
 from laws import ACCEPTED, as_sets, chi_square, kmeanspp_law, sq_dists, tally
 
 F = torch.nn.functional
@@ -226,3 +227,60 @@ def test_features_that_do_not_fit_together() -> None:
             sampler(g, 2, rng, given=badge.Dense(g.as_matrix()))
     with pytest.raises(InputError, match=r"columns \[4, 5\] against \[4, 6\]"):
         g.sq_dists(badge.gradient_embedding(example(), bias=True))
+
+
+def some_rows(width: int, factored: bool, dtype: torch.dtype, offset: float = 0.0) -> Rows:
+    rng = np.random.default_rng(width)
+    factors = [rng.normal(size=(50, 4))] * factored + [rng.normal(size=(50, width)) + offset]
+    return Rows(tuple(torch.from_numpy(f).to(dtype) for f in factors))
+
+
+@pytest.mark.parametrize("factored", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("width", [1, 3, 8, 31, 64, 257, 3000])
+def test_what_decides_does_not_depend_on_the_blocking(width: int, dtype: torch.dtype, factored: bool) -> None:
+    """The same pair gives the same bits in any company, on one and two threads; so do norms. Equal rows are at 0."""
+    x = some_rows(width, factored, dtype)
+    every, turned = torch.arange(50), torch.arange(50).roll(7)
+    exact, before = Exact.of(x), torch.get_num_threads()
+    together, sq_norms = exact.sq_dists(every, exact, turned), x.sq_norms()
+    assert (exact.sq_dists(every, exact, every) == 0).all()
+    assert torch.equal(exact.sq_dists(turned, exact, every), together)
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            for size in (1, 2, 7, 50):
+                parts = [torch.arange(s, min(s + size, 50)) for s in range(0, 50, size)]
+                alone = [Exact.of(x[p]).sq_dists(torch.arange(len(p)), exact, turned[p]) for p in parts]
+                assert torch.equal(torch.cat(alone), together)
+                assert torch.equal(torch.cat([x[p].sq_norms() for p in parts]), sq_norms)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("factored", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e8])
+def test_a_common_offset_costs_no_precision(offset: float, factored: bool) -> None:
+    """The distances that decide, against the definition in extended precision."""
+    x = some_rows(6, factored, torch.float64, offset)
+    if factored:
+        x = Rows(
+            (x.factors[0][:1].expand(50, 4).contiguous(), x.factors[1])
+        )  # equal in a: only the differences are left
+    i, j = torch.triu_indices(50, 50, 1)
+    matrix = x.factors[0].numpy().astype(np.longdouble)
+    if factored:
+        matrix = np.einsum("nc,nd->ncd", matrix, x.factors[1].numpy().astype(np.longdouble)).reshape(50, -1)
+    expected = ((matrix[i] - matrix[j]) ** 2).sum(axis=1).astype(float)
+    np.testing.assert_allclose(Exact.of(x).sq_dists(i, Exact.of(x), j), expected, rtol=1e-9)
+
+
+def test_rows_do_not_depend_on_how_the_pool_is_kept() -> None:
+    """Column by column in memory, a slice of a wider array, half of the rows left out: the same rows, the same norms."""
+    x = np.random.default_rng(0).normal(size=(40, 33)).astype(np.float32)
+    wide = np.zeros((80, 70), dtype=np.float32)
+    wide[::2, 5:38] = x
+    norms = badge.Dense(x).sq_norms
+    for kept in (np.asfortranarray(x), wide[::2, 5:38]):
+        assert torch.equal(badge.Dense(kept).sq_norms, norms)
+        assert badge.Dense(kept).rows(slice(3, 9)).factors[0].is_contiguous()

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import badge
-from badge.features import Rows
 from badge.samplers import kcenter
-from badge.samplers.nearest.nearest import exact_pairs
 from badge.samplers.plain import plain_kcenter
-from laws import force_sketch, sq_dists
-
-blocked = importlib.import_module("badge.samplers.kcenter")
-nearest = importlib.import_module("badge.samplers.nearest.nearest")
+from laws import TINY, force_sketch, sq_dists, tuned
 
 
 @pytest.fixture(params=["whole", "tiny", "sketched"])
-def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param != "whole":
-        force_tiny(monkeypatch)
+def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "sketched":
         force_sketch(monkeypatch)
-
-
-def force_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "BLOCK", 3)
-    monkeypatch.setattr(nearest, "TILE", 2)
-    monkeypatch.setattr(nearest, "CENTRES", 2)
+    sketched = replace(TINY, sketch_from=1)
+    return {"whole": kcenter, "tiny": tuned(kcenter, TINY), "sketched": tuned(kcenter, sketched)}[request.param]
 
 
 def greedy(x: NDArray[np.float64], k: int, first: int | None, given: NDArray[np.float64] | None) -> list[int]:
@@ -68,22 +56,22 @@ def pools() -> dict[str, NDArray[Any]]:
 
 @pytest.mark.parametrize("name", pools())
 @pytest.mark.parametrize("conditioned", [False, True])
-def test_identical_to_the_plain_loop(name: str, conditioned: bool, blocks: None) -> None:
+def test_identical_to_the_plain_loop(name: str, conditioned: bool, sampler: Any) -> None:
     x = pools()[name]
     features, given = badge.Dense(x), badge.Dense(x[[3, 7, 5]]) if conditioned else None
     for k in (1, len(x)):
-        fast, plain = (f(features, k, np.random.default_rng(k), given=given).tolist() for f in (kcenter, plain_kcenter))
+        fast, plain = (f(features, k, np.random.default_rng(k), given=given).tolist() for f in (sampler, plain_kcenter))
         assert fast == plain
         assert len(set(fast)) == k
 
 
 @pytest.mark.parametrize("name", ["grid", "grid float32, far out", "zeros"])
 @pytest.mark.parametrize("conditioned", [False, True])
-def test_many_exact_ties_go_to_the_lowest_position(name: str, conditioned: bool, blocks: None) -> None:
+def test_many_exact_ties_go_to_the_lowest_position(name: str, conditioned: bool, sampler: Any) -> None:
     """On integers the definition itself is exact; float32 far from the origin is not, and must not matter."""
     x = pools()[name]
     given = x[[3, 7, 5]] if conditioned else None
-    picks = kcenter(badge.Dense(x), 40, np.random.default_rng(5), given=badge.Dense(given) if conditioned else None)
+    picks = sampler(badge.Dense(x), 40, np.random.default_rng(5), given=badge.Dense(given) if conditioned else None)
     exact = x.astype(float)
     first = None if conditioned else int(picks[0])
     assert picks.tolist() == greedy(exact, 40, first, exact[[3, 7, 5]] if conditioned else None)
@@ -98,23 +86,20 @@ def test_many_exact_ties_go_to_the_lowest_position(name: str, conditioned: bool,
 def test_any_small_grid(points: list[tuple[int, int]], centres: list[tuple[int, int]], seed: int) -> None:
     x = np.array(points, dtype=float)
     given = np.array(centres, dtype=float) if centres else None
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        force_tiny(monkeypatch)
-        picks = kcenter(
-            badge.Dense(x), len(x), np.random.default_rng(seed), None if given is None else badge.Dense(given)
-        )
+    centres = None if given is None else badge.Dense(given)
+    picks = tuned(kcenter, TINY)(badge.Dense(x), len(x), np.random.default_rng(seed), given=centres)
     first = int(np.random.default_rng(seed).integers(len(x))) if given is None else None
     assert picks.tolist() == greedy(x, len(x), first, given)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_gradient_embeddings(seed: int, blocks: None) -> None:
+def test_gradient_embeddings(seed: int, sampler: Any) -> None:
     rng = np.random.default_rng(seed)
     out = badge.Outputs.from_logits(3 * rng.normal(size=(300, 4)), np.maximum(0, rng.normal(size=(300, 6))))
     g = badge.gradient_embedding(out)
-    picks = [f(g, 60, np.random.default_rng(seed)).tolist() for f in (kcenter, plain_kcenter)]
+    picks = [f(g, 60, np.random.default_rng(seed)).tolist() for f in (sampler, plain_kcenter)]
     assert picks[0] == picks[1]
-    assert picks[0] == kcenter(badge.Dense(g.as_matrix()), 60, np.random.default_rng(seed)).tolist()
+    assert picks[0] == sampler(badge.Dense(g.as_matrix()), 60, np.random.default_rng(seed)).tolist()
 
 
 def test_a_larger_pool_with_all_its_machinery() -> None:
@@ -138,16 +123,3 @@ def test_many_given_points_without_their_matrix() -> None:
     x, given = (badge.Dense(rng.normal(size=(3000, 4)).astype(np.float32)) for _ in range(2))
     d = sq_dists(x.as_matrix().double().numpy(), given.as_matrix().double().numpy()).min(axis=1)
     assert kcenter(x, 1, rng, given=given)[0] == d.argmax()
-
-
-@pytest.mark.parametrize("width", [1, 3, 8, 31, 64, 257])
-def test_exact_distances_do_not_depend_on_the_blocking(width: int) -> None:
-    """Ties are decided in float64 by one function: the same pair must give the same bits in any company."""
-    rng = np.random.default_rng(width)
-    x, y = (torch.from_numpy(rng.normal(size=(50, width)).astype(np.float32)) for _ in range(2))
-    together = Rows((x,)).paired(Rows((y,)))
-    for size in (1, 2, 7):
-        alone = [Rows((x[s : s + size],)).paired(Rows((y[s : s + size],))) for s in range(0, 50, size)]
-        assert torch.equal(torch.cat(alone), together)
-    sq_norms, i = Rows((x,)).paired(Rows((x,))), torch.arange(50)
-    assert (exact_pairs(Rows((x,)), i, Rows((x,)), i, sq_norms, sq_norms) == 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,20 @@ from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import resolution
 from badge.samplers import kmeanspp
+from badge.samplers.nearest import Tuning
 from badge.samplers.plain import plain_kmeanspp
-from laws import ACCEPTED, REJECTED, chi_square, force_sketch, kmeanspp_law, tally, two_sample
+from laws import ACCEPTED, REJECTED, TINY, chi_square, force_sketch, kmeanspp_law, tally, tuned, two_sample
 
-blocked = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function
-nearest = importlib.import_module("badge.samplers.nearest.nearest")
+module = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function
+TINY_SKETCHED = replace(TINY, sketch_from=1)
 
 
 @pytest.fixture(params=["whole", "tiny", "sketched"])
-def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The sampler as it is; with block size 3, tile size 2 and one centre per product forced on it; that with a sketch."""
-    if request.param != "whole":
-        force_tiny(monkeypatch)
+def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The sampler as it is; with everything as small as it goes; that with a sketch."""
     if request.param == "sketched":
         force_sketch(monkeypatch)
-    return str(request.param)
-
-
-def force_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "BLOCK", 3)
-    monkeypatch.setattr(nearest, "TILE", 2)
-    monkeypatch.setattr(nearest, "CENTRES", 1)
+    return {"whole": kmeanspp, "tiny": tuned(kmeanspp, TINY), "sketched": tuned(kmeanspp, TINY_SKETCHED)}[request.param]
 
 
 # Five points of a three-class model with embeddings of width 2: one confident, two alike, norms over a decade.
@@ -69,13 +63,12 @@ def test_plain_law(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Factored", "Dense"])
-def test_blocked_law(kind: str, blocks: str) -> None:
+def test_blocked_law(kind: str, sampler: Any) -> None:
     g = features(kind)
-    assert chi_square(tally(lambda rng: kmeanspp(g, 3, rng), 1000, 2), kmeanspp_law(X, 3)) > ACCEPTED
+    assert chi_square(tally(lambda rng: sampler(g, 3, rng), 1000, 2), kmeanspp_law(X, 3)) > ACCEPTED
 
 
-@pytest.mark.parametrize("sampler", [plain_kmeanspp, kmeanspp])
-def test_law_given_centres(sampler: Any, blocks: str) -> None:
+def test_law_given_centres(sampler: Any) -> None:
     """Labelled points count as centres: the first pick is weighted by distance too, whatever `first` says."""
     pool, given = [0, 1, 2, 4], [3]
     law = kmeanspp_law(X[pool], 2, given=X[given])
@@ -95,10 +88,10 @@ def test_law_with_the_longest_first(sampler: Any) -> None:
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
 
-def test_law_with_duplicates_and_zeros(blocks: str) -> None:
+def test_law_with_duplicates_and_zeros(sampler: Any) -> None:
     """Three rows coincide at the origin, two elsewhere: k = 4 of 6 runs into the uniform rest."""
     x = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [2.0, 1.0], [2.0, 1.0], [1.0, -1.0]])
-    counts = tally(lambda rng: kmeanspp(badge.Dense(x), 4, rng), 700, 5)
+    counts = tally(lambda rng: sampler(badge.Dense(x), 4, rng), 700, 5)
     assert chi_square(counts, kmeanspp_law(x, 4)) > ACCEPTED
 
 
@@ -127,9 +120,11 @@ def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.M
         return np.bincount(decile[np.concatenate(picks)], minlength=10)
 
     plain = counts(plain_kmeanspp, 20)
+    fast: Any = kmeanspp
     if sketched:
         force_sketch(monkeypatch, rank=8)
-    merged = np.array([counts(kmeanspp, 60), plain])
+        fast = tuned(kmeanspp, Tuning(sketch_from=1))
+    merged = np.array([counts(fast, 60), plain])
     while (merged.sum(axis=0) * merged.sum(axis=1).min() / merged.sum()).min() < 5:  # short ones are rarely picked
         merged = np.column_stack([merged[:, :2].sum(axis=1), merged[:, 2:]])
     assert merged.shape[1] >= 4
@@ -140,9 +135,8 @@ def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.M
 
 def test_rejects_a_sketch_that_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sketch whose part outside the subspace is forgotten rules centres out that are near: the law is bent."""
-    force_tiny(monkeypatch)
     force_sketch(monkeypatch, outside=0.0)
-    counts = tally(lambda rng: kmeanspp(G, 3, rng), 1000, 2)
+    counts = tally(lambda rng: tuned(kmeanspp, TINY_SKETCHED)(G, 3, rng), 1000, 2)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
 
@@ -189,26 +183,28 @@ def test_rejects_a_forgotten_label() -> None:
 def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking candidates by their stale distances bends the law."""
 
-    def stale(near: Any, rows: Any, ids: Any, reach: Any) -> Any:
-        i, j = within(near, rows, ids, reach)
-        same = ids[i] == ids[j]
-        return i[same], j[same]
+    def stale(survivors: Any, lens: Any) -> list[tuple[int, int]]:
+        at = survivors.position
+        return [(i, j) for i, j in near_pairs(survivors, lens) if at[i] == at[j]]
 
-    within = nearest.Nearest.within
-    monkeypatch.setattr(nearest.Nearest, "within", stale)
+    near_pairs = module.near_pairs
+    monkeypatch.setattr(module, "near_pairs", stale)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
 
 def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Going through the candidates in an order that depends on those not yet gone through bends the law."""
+    """Going through the events in an order that depends on those not yet gone through bends the law."""
 
-    def look_ahead(near: Any, candidates: Any, most: int, rng: np.random.Generator) -> list[int]:
-        return go_through(near, candidates[near.bounds[candidates].argsort(descending=True)], most, rng)
+    def look_ahead(stream: Any, size: int) -> Any:
+        found = survivors(stream, size)
+        order = found.threshold.argsort(descending=True)
+        return replace(
+            found, position=found.position[order.numpy()], rows=found.rows[order], threshold=found.threshold[order]
+        )
 
-    go_through = blocked.go_through
-    monkeypatch.setattr(blocked, "BLOCK", 3)
-    monkeypatch.setattr(blocked, "go_through", look_ahead)
+    survivors = module.Stream.survivors
+    monkeypatch.setattr(module.Stream, "survivors", look_ahead)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 11)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
@@ -217,7 +213,7 @@ def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_duplicate_while_a_distinct_point_is_left(seed: int, blocks: str) -> None:
+def test_no_duplicate_while_a_distinct_point_is_left(seed: int, sampler: Any) -> None:
     """30 distinct rows at norm² 3·10⁴ in float32, 20 copies of each: the first 30 picks are all distinct rows.
 
     DISTIL and scikit-activeml repeat; one repeat turns the rest of a bmdal-reg batch random.
@@ -226,56 +222,56 @@ def test_no_duplicate_while_a_distinct_point_is_left(seed: int, blocks: str) -> 
     x = rng.normal(size=(30, 40)).astype(np.float32)
     x *= 173 / np.linalg.norm(x, axis=1, keepdims=True)
     group = rng.permutation(np.repeat(np.arange(30), 20))
-    picks = kmeanspp(badge.Dense(x[group]), 40, np.random.default_rng(seed))
+    picks = sampler(badge.Dense(x[group]), 40, np.random.default_rng(seed))
     assert sorted(group[picks[:30]]) == list(range(30))
     assert len(set(picks.tolist())) == 40
 
 
-def test_no_duplicate_of_factored_rows(blocks: str) -> None:
+def test_no_duplicate_of_factored_rows(sampler: Any) -> None:
     out = skewed(40, 1)
     group = np.random.default_rng(0).permutation(np.repeat(np.arange(40), 10))
     pool = badge.Outputs(out.probabilities[group], out.embeddings[group] * 50)
-    picks = kmeanspp(badge.gradient_embedding(pool), 40, np.random.default_rng(0))
+    picks = sampler(badge.gradient_embedding(pool), 40, np.random.default_rng(0))
     assert sorted(group[picks]) == list(range(40))
 
 
-def test_never_a_row_that_coincides_with_a_given_one(blocks: str) -> None:
+def test_never_a_row_that_coincides_with_a_given_one(sampler: Any) -> None:
     x = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32) * 60
     pool = np.concatenate([x, x[:10]])
-    picks = kmeanspp(badge.Dense(pool), 10, np.random.default_rng(1), given=badge.Dense(x[:10]))
+    picks = sampler(badge.Dense(pool), 10, np.random.default_rng(1), given=badge.Dense(x[:10]))
     assert sorted(picks.tolist()) == list(range(10, 20))
 
 
-def test_all_zero_pool_is_uniform(blocks: str) -> None:
+def test_all_zero_pool_is_uniform(sampler: Any) -> None:
     """DISTIL and the authors' code crash here."""
     x = badge.Dense(np.zeros((5, 3)))
-    counts = tally(lambda rng: kmeanspp(x, 2, rng), 300, 12)
+    counts = tally(lambda rng: sampler(x, 2, rng), 300, 12)
     assert chi_square(counts, kmeanspp_law(np.zeros((5, 3)), 2)) > ACCEPTED
 
 
-def test_the_whole_pool(blocks: str) -> None:
+def test_the_whole_pool(sampler: Any) -> None:
     g = badge.gradient_embedding(skewed(300, 2))
-    assert sorted(kmeanspp(g, 300, np.random.default_rng(0)).tolist()) == list(range(300))
+    assert sorted(sampler(g, 300, np.random.default_rng(0)).tolist()) == list(range(300))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_huge_skew_of_norms(dtype: Any, blocks: str) -> None:
+def test_huge_skew_of_norms(dtype: Any, sampler: Any) -> None:
     """Norms over 18 decades. After the longest all others are equally far; from then on the longest left is certain."""
     x = np.diag(10.0 ** -np.arange(0, 20, 2)).astype(dtype)
     for seed in range(5):
-        picks = kmeanspp(badge.Dense(x), 10, np.random.default_rng(seed), first="max-norm").tolist()
+        picks = sampler(badge.Dense(x), 10, np.random.default_rng(seed), first="max-norm").tolist()
         assert sorted(picks) == list(range(10))
         longer = list(range(1, picks[1]))
         assert picks[0] == 0
         assert picks[2 : 2 + len(longer)] == longer
 
 
-def test_float16_is_computed_in_float32(blocks: str) -> None:
+def test_float16_is_computed_in_float32(sampler: Any) -> None:
     out = skewed(500, 3)
     half = badge.Outputs(out.probabilities.half(), out.embeddings.half())
     full = badge.Outputs.trusted(half.probabilities.float(), half.embeddings.float())
-    picks = kmeanspp(badge.gradient_embedding(half), 40, np.random.default_rng(0))
-    assert picks.tolist() == kmeanspp(badge.gradient_embedding(full), 40, np.random.default_rng(0)).tolist()
+    picks = sampler(badge.gradient_embedding(half), 40, np.random.default_rng(0))
+    assert picks.tolist() == sampler(badge.gradient_embedding(full), 40, np.random.default_rng(0)).tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))

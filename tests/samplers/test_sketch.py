@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import badge
 from badge.features import Rows
+from badge.samplers.nearest import Lens
 from badge.samplers.nearest.lowest import Lowest
-from badge.samplers.nearest.nearest import Nearest, minus_twice
 from badge.samplers.nearest.sketch import Sketch, useful_sketch
 from laws import sq_dists
 
@@ -37,23 +36,25 @@ def pools(dtype: torch.dtype) -> dict[str, Rows]:
     return {name: Rows(tuple(f.to(dtype) for f in factors)) for name, factors in found.items()}
 
 
-@pytest.mark.parametrize("rank", [1, 4, 16])
+@pytest.mark.parametrize("rank", [1, 4, 16, None])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", pools(torch.float32))
-def test_never_above_a_distance(name: str, dtype: torch.dtype, rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `Nearest` uses it, with rounding and all: what it rules out is out. At full rank the bound is the distance."""
+@pytest.mark.parametrize("shifted", [False, True])
+def test_never_above_a_distance(name: str, dtype: torch.dtype, rank: int | None, shifted: bool) -> None:
+    """Estimates through any lens, with rounding and all: what they rule out is out. At full rank they are the distance."""
     rows = pools(dtype)[name]
-    monkeypatch.setattr("badge.samplers.nearest.nearest.SKETCH", 1)
-    monkeypatch.setattr("badge.samplers.nearest.nearest.useful_sketch", lambda rows: Sketch.of(rows, rank))
-    features = badge.Factored(*rows.factors) if len(rows.factors) == 2 else badge.Dense(rows.factors[0])
-    near = Nearest(features, 60)
-    near.add(rows)
-    x = minus_twice(near._view(rows))
+    if shifted and len(rows.factors) > 1:
+        pytest.skip("products of factors have no other origin")
+    origin = rows.factors[0].mean(dim=0) if shifted else None
+    lens = Lens(None if rank is None else Sketch.of(Lens(origin=origin)(rows).rows, rank), origin)
+    view = lens(rows)
     d = sq_dists(rows.double().as_matrix().numpy())
-    estimates = near._estimates(x, near.views[:60], near.centre_sq_norms[:60])
+    estimates = lens.estimates(view.minus_twice(), view)
     for i in range(60):  # each pair's own distance as the goal of its row: the pair must not be missed
-        limits = near._limits(torch.from_numpy(d[i]), rows.sq_norms()[i].expand(60))
-        assert (estimates[i] < limits).all()
+        goals = lens.limits(view[torch.full((60,), i)], torch.from_numpy(d[i]))
+        assert (estimates[i] < goals).all()
+    if rank is None:
+        assert (lens.nearest(view, view[:9]) >= torch.from_numpy(d[:, :9].min(axis=1))).all()
 
 
 def test_the_subspace_holds_what_it_can() -> None:

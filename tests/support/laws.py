@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 from torch import Tensor
 
-from badge.features import Rows
+import badge
+from badge.features import Features, Rows
+from badge.samplers.kcenter import kcenter_over
+from badge.samplers.kmeanspp import kmeanspp_over
+from badge.samplers.nearest import Tuning
 from badge.samplers.nearest.sketch import Sketch
+from badge.samplers.shards import LocalShards
 
 Law = dict[tuple[int, ...], float]
 
@@ -104,9 +108,25 @@ def kdpp_law(x: NDArray[np.float64], k: int) -> Law:
     return {s: d / total for s, d in dets.items()}
 
 
+#: Everything as small as it goes: blocks of 3 events, tiles of 2 rows, one centre in a product, two rows to pick among.
+TINY = Tuning(block=3, first_block=3, tile=2, part=1, top=2, young=1, anchors=1, tiles_after=0)
+
+
+def tuned(function: Any, tuning: Tuning, cuts: Sequence[int] = ()) -> Callable[..., NDArray[np.int64]]:
+    """`kmeanspp` or `kcenter` with a tuning of its own, over shards that begin at `cuts`."""
+    over = {badge.samplers.kmeanspp: kmeanspp_over, badge.samplers.kcenter: kcenter_over}[function]
+
+    def sampler(
+        features: Features, k: int, rng: np.random.Generator, *, given: Features | None = None, **options: Any
+    ) -> NDArray[np.int64]:
+        centres = None if given is None else given.rows(slice(None)).to(features.dtype)
+        return over(LocalShards(features, cuts, tuning), k, rng, given=centres, tuning=tuning, **options)
+
+    return sampler
+
+
 def force_sketch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, outside: float = 1.0) -> None:
-    """A sketch of so few dimensions from the first centre on; `outside` other than 1 makes it a wrong one."""
-    nearest = importlib.import_module("badge.samplers.nearest.nearest")
+    """Sketches of so few dimensions wherever one is tried; `outside` other than 1 makes them wrong ones."""
 
     class Forced(Sketch):
         def __call__(self, rows: Rows) -> Tensor:
@@ -114,5 +134,4 @@ def force_sketch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, outside: float 
             sketch[:, -1] *= outside
             return sketch
 
-    monkeypatch.setattr(nearest, "SKETCH", 1)
-    monkeypatch.setattr(nearest, "useful_sketch", lambda rows: Forced.of(rows, rank))
+    monkeypatch.setattr("badge.samplers.shards.useful_sketch", lambda rows: Forced.of(rows, rank))

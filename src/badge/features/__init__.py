@@ -10,7 +10,8 @@ that memory-mapped and half-precision arrays are never held or converted as a wh
 """
 
 from badge.features.dense import Dense
+from badge.features.exact import Exact
 from badge.features.factored import Factored, gradient_embedding
 from badge.features.rows import Features, Rows
 
-__all__ = ["Dense", "Factored", "Features", "Rows", "gradient_embedding"]
+__all__ = ["Dense", "Exact", "Factored", "Features", "Rows", "gradient_embedding"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,12 +39,22 @@ class Rows:
     def double(self) -> Rows:
         return self.to(torch.float64)
 
+    def cpu(self) -> Rows:
+        return Rows(tuple(f.cpu() for f in self.factors))
+
+    @staticmethod
+    def cat(parts: Sequence[Rows]) -> Rows:
+        """The rows of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        return Rows(tuple(torch.cat(factors) for factors in zip(*(p.factors for p in parts), strict=True)))
+
     def sq_norms(self) -> Tensor:
-        """‖g_i‖², [n]."""
-        product = torch.linalg.vector_norm(self.factors[0], dim=1)
+        """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
+        norms = torch.linalg.vector_norm(self.factors[0].double(), dim=1)
         for f in self.factors[1:]:
-            product = product * torch.linalg.vector_norm(f, dim=1)
-        sq_norms: Tensor = product.square_()
+            norms = norms * torch.linalg.vector_norm(f.double(), dim=1)
+        sq_norms: Tensor = norms.square_().to(self.factors[0].dtype)
         return sq_norms
 
     def gram(self, other: Rows, out: Tensor | None = None) -> Tensor:
@@ -64,17 +74,6 @@ class Rows:
         product, *rest = self.factors
         for f in rest:
             product = (product[:, :, None] * f[:, None, :]).flatten(1)
-        return product
-
-    def paired(self, other: Rows) -> Tensor:
-        """⟨g_i, g_i'⟩ of each row with its partner, [n], in float64.
-
-        A row's result does not depend on what stands around it, so ‖x‖² + ‖y‖² − 2⟨x, y⟩ from such products is exactly 0
-        for equal rows, and the same whatever the blocking.
-        """
-        product = (self.factors[0].double() * other.factors[0]).sum(dim=1)
-        for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
-            product *= (f.double() * o).sum(dim=1)
         return product
 
 
@@ -107,8 +106,12 @@ class Features:
         return sum(f.shape[1] for f in self.factors) + self.bias
 
     def rows(self, ids: slice | Tensor) -> Rows:
-        """The rows `ids` in the dtype of the computation: all that an algorithm ever holds of a pool."""
-        parts = [(f[ids] if isinstance(ids, slice) else f.index_select(0, ids)).to(self.dtype) for f in self.factors]
+        """The rows `ids` in the dtype of the computation: all that an algorithm ever holds of a pool.
+
+        Row by row in memory, whatever the arrays are: sums over a row then do not depend on how the pool is kept.
+        """
+        some = (f[ids] if isinstance(ids, slice) else f.index_select(0, ids) for f in self.factors)
+        parts = [f.to(self.dtype).contiguous() for f in some]
         if self.bias:
             parts[-1] = torch.nn.functional.pad(parts[-1], (0, 1), value=1.0)
         return Rows(tuple(parts))

@@ -1,9 +1,9 @@
 """Furthest-first traversal for k-center (Gonzalez 1985; the sampler of Coreset, Sener & Savarese 2018), exact and lazy.
 
 Each pick is the row furthest from its nearest centre. Stale distances are upper bounds, so only the rows with the largest
-ones need to be brought up to date, and picks can be made among these for as long as the best of them is clearly ahead of
-every stale value outside. Where it is not, all contenders are brought up to date and compared in float64; ties go to the
-lowest position. The picks are those of the plain greedy loop, one for one.
+ones need to be brought up to date, and picks can be made among these for as long as the best of them is ahead of every
+stale value outside. Near ties are decided in float64, equal distances by the lowest position: the picks are those of the
+plain greedy loop, one for one, over any number of shards.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from badge.features import Features
-from badge.samplers.checks import sampler
-from badge.samplers.nearest.nearest import Nearest
+from badge.features import Exact, Features, Rows
+from badge.features.rows import check_same
+from badge.samplers.checks import check_k, sampler
+from badge.samplers.nearest import Tuning
+from badge.samplers.shard import Top
+from badge.samplers.shards import LocalShards, Pool, Shards
 
-__all__ = ["kcenter"]
+__all__ = ["kcenter", "kcenter_over"]
 
-#: Rows that are picked among at a time.
-BLOCK = 384
-#: What a block costs beside its distances, in distances.
-OVERHEAD = 2**18
+#: The error of a squared distance from a product in float64 is below so many spacings of its terms.
+ROUNDING = 256 * np.finfo(np.float64).eps
 
 
 @sampler
@@ -37,73 +37,82 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     >>> badge.samplers.kcenter(x, 2, np.random.default_rng(0), given=badge.Dense([[0.0]])).tolist()
     [3, 2]
     """
-    near = Nearest(features, k, given)
+    if given is not None:
+        check_same(features, given)
+    centres = None if given is None else given.rows(slice(None)).to(features.dtype)
+    return kcenter_over(LocalShards(features), k, rng, centres)
+
+
+def kcenter_over(
+    shards: Shards, k: int, rng: np.random.Generator, given: Rows | None = None, tuning: Tuning | None = None
+) -> NDArray[np.int64]:
+    """The same over a pool in shards, wherever these are."""
+    pool = Pool(shards, tuning or Tuning())
+    k = check_k(k, pool.size)
     picks: list[int] = []
-    if near.count == 0:
-        picks = [int(rng.integers(len(features)))]
-        near.add(features.rows(torch.tensor(picks, device=features.device)))
-    near.start()
-    near.bounds[picks] = -1  # never again
-    spent = 0
+    if given is not None and len(given):
+        pool.add(given, np.full(len(given), -1))
+    else:
+        picks.append(int(rng.integers(pool.size)))
+        pool.add(pool.rows(np.array(picks)), np.array(picks))
     while len(picks) < k:
-        if float(near.bounds.max()) <= 0:  # all that is left coincides with a centre: every tie, in order of position
-            left = (near.bounds >= 0).nonzero()[:, 0].tolist()
-            return np.array(picks + left[: k - len(picks)], dtype=np.int64)
-        new, tied = clear_picks(near, k - len(picks))
-        if not new and tied:
-            new = [furthest(near)]
-        near.bounds[new] = -1
-        picks += new
-        # A glance at the whole pool pays once looking at single rows has cost as much.
-        spent += BLOCK * (near.count - near.glanced) + OVERHEAD
-        if spent >= len(features) * max(near.count - near.glanced, 16):
-            near.glance()
-            spent = 0
+        top = together(pool.tell("top", [()] * len(pool.heard)))
+        if float(top.sq_dists.max()) <= 0 >= top.outside:  # all that is left coincides with a centre: in order
+            left = np.setdiff1d(np.arange(pool.size), picks)
+            return np.concatenate([picks, left[: k - len(picks)]]).astype(np.int64)
+        chosen = furthest(top, k - len(picks))
+        pool.add(top.rows[torch.tensor(chosen, dtype=torch.int64)], top.position[chosen])
+        picks += top.position[chosen].tolist()
     return np.array(picks, dtype=np.int64)
 
 
-def clear_picks(near: Nearest, most: int) -> tuple[list[int], bool]:
-    """Picks among the rows of largest bounds, while the best is ahead of all others by more than rounding.
+def together(tops: list[Top]) -> Top:
+    """The rows of all shards, in order of position, and the first of all that are outside."""
+    outside = min(tops, key=lambda top: (-top.outside, top.outside_position))
+    return Top(
+        np.concatenate([t.position for t in tops]),
+        Rows.cat([t.rows for t in tops]),
+        torch.cat([t.sq_dists for t in tops]),
+        outside.outside,
+        outside.outside_position,
+    )
 
-    And whether that ended in a near tie.
+
+def furthest(top: Top, most: int) -> list[int]:
+    """Places of picks, in order, for as long as the furthest row is ahead of what is outside.
+
+    Distances among the rows come from one product, with an error below `clear`; where that could matter the rows concerned
+    are compared with the picks in float64.
     """
-    bounds, ids = near.bounds.topk(min(BLOCK + 1, len(near.bounds)))
-    outside = float(bounds[BLOCK]) if len(bounds) > BLOCK else -1.0
-    ids = ids[:BLOCK]
-    rows = near.update(ids, torch.full_like(bounds[:BLOCK], outside))
-    now, exact = near.bounds[ids].cpu().numpy(), rows.double()
-    among = exact.sq_dists(exact).cpu().numpy()
-    clear = 256 * np.finfo(np.float64).eps * float(exact.sq_norms().max() + near.centre_sq_norms[: near.count].max())
+    exact = Exact.of(top.rows)
+    among, clear = estimated(top.rows)
+    now = top.sq_dists.numpy().copy()
+    known = now.copy()  # as far as it is exact: with the first `compared` of the picks
+    compared = np.zeros(len(now), dtype=np.int64)
     picks: list[int] = []
-    tied = False
     while len(picks) < most:
-        best = int(now.argmax())
-        value, now[best] = now[best], -1.0
-        if value <= outside + clear or value <= now.max() + clear:
-            tied = bool(value >= outside - clear)
+        value = now.max()
+        close = np.flatnonzero(now >= value - 2 * clear)
+        if len(close) > 1 or value <= top.outside + clear:
+            for i in close[compared[close] < len(picks)]:
+                others = torch.tensor(picks[compared[i] :])
+                known[i] = min(known[i], float(exact.sq_dists(torch.full_like(others, i), exact, others).min()))
+                compared[i] = len(picks)
+            now[close] = known[close]
+        best = int(close[now[close].argmax()])  # the lowest position of equal ones
+        value = now[best]
+        ahead = value > top.outside or (value == top.outside and top.position[best] < top.outside_position)
+        if value <= 0 or not ahead:
             break
         picks.append(best)
-        np.minimum(now, among[best], out=now)  # what was picked stays below 0
-    chosen = torch.tensor(picks, dtype=torch.int64, device=ids.device)
-    near.add(rows[chosen])
-    return [int(i) for i in ids[chosen]], tied
+        np.minimum(now, among[best], out=now)
+        now[best] = known[best] = -np.inf
+    return picks
 
 
-def furthest(near: Nearest) -> int:
-    """The one row that is furthest, the lowest position among equals; it becomes a centre."""
-    while True:
-        fresh = near.seen == near.count
-        best = float(near.bounds[fresh].max()) if bool(fresh.any()) else -1.0
-        contenders = ((near.bounds >= max(best, 0.0)) & ~fresh).nonzero()[:, 0]
-        if not len(contenders):
-            pick = lowest_of_largest(near.bounds)
-            near.add(near.features.rows(torch.tensor([pick], device=near.bounds.device)))
-            return pick
-        # The most promising first: they may rule out the others.
-        ids = contenders[near.bounds[contenders].topk(min(16 * BLOCK, len(contenders))).indices]
-        near.update(ids, torch.full_like(near.bounds[ids], -torch.inf))
-
-
-def lowest_of_largest(sq_dists: Tensor) -> int:
-    """The position of the largest squared distance (in float64), the lowest where several are equal."""
-    return int((sq_dists == sq_dists.max()).nonzero()[0, 0])
+def estimated(rows: Rows) -> tuple[NDArray[np.float64], float]:
+    """Squared distances among rows from one product in float64, and a bound on their error."""
+    exact = rows.double()
+    if len(exact.factors) == 1:  # from one of them: a common offset costs no precision
+        exact = Rows((exact.factors[0] - exact.factors[0][0],))
+    return exact.sq_dists(exact).numpy(), 2 * ROUNDING * float(exact.sq_norms().max())

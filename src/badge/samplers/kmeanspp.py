@@ -1,36 +1,48 @@
 """k-means++ seeding (Arthur & Vassilvitskii 2007; appendix A of the paper), exact, in less time than one matrix product.
 
 The law: the first centre is uniform, each next one is drawn with probability proportional to D²(x), the squared distance
-to the nearest centre so far. One centre at a time that costs one pass over the pool per centre. Here D² is replaced by
-what is known of it from earlier, an upper bound U ≥ D², and corrected by rejection:
+to the nearest centre so far. One centre at a time that costs one pass over the pool per centre. Here one stream of events
+decides everything. With U ≥ D² fixed (`envelope`), event t is a row x drawn in proportion to U and a mark u uniform in
+[0, 1):
 
-    draw candidates i.i.d. in proportion to U; go through them in order; accept x with probability D²(x) / U(x)
+    go through the events in order; accept x where u · U(x) < D²(x), with D² to the centres accepted so far
 
-which makes the accepted sequence have exactly the law of k-means++. Only candidates are compared with centres; they keep
-what was found as their new U, so that what was rejected is not proposed again in vain. A tile of the pool is brought up to
-date as a whole (`Nearest.settle`) once its candidates have cost as much as that. How many candidates a block has is fixed
-before it is drawn, and nothing looks at candidates not yet gone through: else the law would be bent.
+Each acceptance has the law D²/ΣD², whatever came before, and the picks are a function of the pool and the seed alone:
+blocks, threads, bounds and shards change how soon an event is known to be rejected, never whether.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from badge.errors import InputError
-from badge.features import Features
-from badge.samplers.checks import sampler
-from badge.samplers.nearest.nearest import Nearest
+from badge.features import Exact, Features, Rows
+from badge.features.rows import check_same
+from badge.samplers.checks import check_k, sampler
+from badge.samplers.draw import places
+from badge.samplers.envelope import Envelope
+from badge.samplers.nearest import Lens, Tuning
+from badge.samplers.shard import Events, Survivors
+from badge.samplers.shards import LocalShards, Pool, Shards
 
-__all__ = ["kmeanspp"]
+__all__ = ["kmeanspp", "kmeanspp_over"]
 
-#: At most this many candidates in a block.
-BLOCK = 1024
+# What follows is part of what the picks are, not tuning: with another value a seed has other picks.
+
+#: Whether U is made anew is asked after so many events, and whenever their number has doubled.
+CHECK = 64
+#: It is where fewer than one event in so many was accepted since the last time.
+RARE = 4
+#: From norms, where the shortest centre has become this much shorter, after one event for so many rows of the pool.
+SHORTER, ROWS_PER_EVENT = 0.7, 64
+#: From the distances of all rows, once the events have cost as much: one costs as much as so many products of numbers.
+PRODUCTS_PER_EVENT = 2**13
 
 
 @sampler
@@ -52,57 +64,137 @@ def kmeanspp(
     >>> sorted(badge.samplers.kmeanspp(x, 3, np.random.default_rng(0)).tolist())[-2:]
     [2, 3]
     """
+    if given is not None:
+        check_same(features, given)
+    centres = None if given is None else given.rows(slice(None)).to(features.dtype)
+    return kmeanspp_over(LocalShards(features), k, rng, first, centres)
+
+
+def kmeanspp_over(
+    shards: Shards,
+    k: int,
+    rng: np.random.Generator,
+    first: Literal["uniform", "max-norm"] = "uniform",
+    given: Rows | None = None,
+    tuning: Tuning | None = None,
+) -> NDArray[np.int64]:
+    """The same over a pool in shards, wherever these are: the picks do not depend on that."""
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
-    near = Nearest(features, k, given)
+    pool = Pool(shards, tuning or Tuning())
+    k = check_k(k, pool.size)
     picks: list[int] = []
-    if near.count == 0:
-        picks = [int(rng.integers(len(features))) if first == "uniform" else int(near.sq_norms.argmax())]
-        near.add(features.rows(torch.tensor(picks, device=features.device)))
-    near.start()
-    near.bounds[picks] = 0
-    rate, most = 0.5, min(64, BLOCK)
+    if given is not None and len(given):
+        pool.add(given, np.full(len(given), -1))
+    else:
+        picks.append(int(rng.integers(pool.size)) if first == "uniform" else pool.longest())
+        pool.add(pool.rows(np.array(picks)), np.array(picks))
+    # A generator of its own: how far it is read must not matter to what the caller draws next.
+    stream = Stream(pool, np.random.default_rng(rng.integers(2**63)))
+    pace = Pace(pool.tuning)
     while len(picks) < k:
-        size = min(most, int(1.25 * (k - len(picks)) / rate) + 8)
-        candidates = draw(near.bounds, size, rng)
-        if candidates is None:
-            return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
-        accepted = go_through(near, candidates, k - len(picks), rng)
-        picks += accepted
-        near.settle(everything=not accepted)
-        near.shrink()
-        rate, most = max(len(accepted), 1) / size, min(2 * most, BLOCK)
+        if stream.mass <= 0:  # D² is 0 everywhere
+            return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
+        size = min(pace.events(k - len(picks)), stream.until_check)
+        survivors = stream.survivors(size)
+        accepted = accept(len(survivors.rows), near_pairs(survivors, pool.lens), k - len(picks))
+        chosen = torch.tensor(accepted, dtype=torch.int64)
+        new = survivors.position[accepted]
+        pool.add(survivors.rows[chosen], new)
+        picks += new.tolist()
+        pace.went(size, survivors.compared, len(accepted))
+        stream.went(size, len(accepted))
     return np.array(picks, dtype=np.int64)
 
 
-def draw(bounds: Tensor, size: int, rng: np.random.Generator) -> Tensor | None:
-    """`size` positions i.i.d. in proportion to `bounds`; None where there is no mass."""
-    mass = torch.cumsum(bounds, 0)
-    total = float(mass[-1])
-    if total <= 0:
-        return None
-    at = torch.from_numpy(rng.random(size)).to(bounds.device) * total
-    last = torch.searchsorted(mass, mass[-1:])  # rounding must not lead behind the last row that has mass
-    return torch.minimum(torch.searchsorted(mass, at, right=True), last)
+class Stream:
+    """The events, in order, and the envelope U that they are drawn from."""
+
+    def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
+        self.pool, self.rng = pool, rng
+        self._start(Envelope(pool.shortest))
+
+    def _start(self, envelope: Envelope) -> None:
+        self.envelope = envelope
+        found = self.pool.tell("segments", [(envelope,)] * len(self.pool.heard))
+        self.first = np.cumsum([0, *(len(masses) for masses in found)])  # number of each shard's first segment
+        self.cumulative = np.cumsum(np.concatenate(found))
+        self.mass = float(self.cumulative[-1])
+        self.events = self.accepted = self.checked = 0
+
+    @property
+    def until_check(self) -> int:
+        """Events until it is asked whether U is to be made anew: no block goes beyond."""
+        return max(CHECK, 2 * self.checked) - self.events
+
+    def survivors(self, size: int) -> Survivors:
+        """Those of the next `size` events that no centre rejects, in order."""
+        draws = self.rng.random((size, 2))  # row by row: the stream is the same in blocks of any size
+        at = draws[:, 0] * self.mass
+        segment = places(self.cumulative, at)
+        rest = at - np.where(segment > 0, self.cumulative[segment - 1], 0.0)
+        owner = np.searchsorted(self.first, segment, side="right") - 1
+        mine = [np.flatnonzero(owner == i) for i in range(len(self.pool.heard))]
+        events = [Events(segment[m] - self.first[i], rest[m], draws[m, 1]) for i, m in enumerate(mine)]
+        found: list[Survivors] = self.pool.tell("survivors", [(self.envelope, e) for e in events])
+        event = np.concatenate([m[s.event] for m, s in zip(mine, found, strict=True)])
+        order = np.argsort(event)
+        which = torch.from_numpy(order)
+        return Survivors(
+            event[order],
+            np.concatenate([s.position for s in found])[order],
+            Rows.cat([s.rows for s in found])[which],
+            torch.cat([s.threshold for s in found])[which],
+            sum(s.compared for s in found),
+        )
+
+    def went(self, events: int, accepted: int) -> None:
+        """So many events were gone through; U is made anew where they have become rare."""
+        self.events += events
+        self.accepted += accepted
+        if self.until_check > 0:
+            return
+        window, self.checked = self.events - self.checked, self.events
+        rare, self.accepted = RARE * self.accepted < window, 0
+        pool, now = self.pool, self.envelope
+        if not rare:
+            return
+        if now.count is None and pool.shortest < SHORTER * now.reach and ROWS_PER_EVENT * self.events >= pool.size:
+            self._start(Envelope(pool.shortest))
+        elif now.count != pool.count and PRODUCTS_PER_EVENT * self.events >= pool.size * pool.count * pool.width:
+            self._start(Envelope(pool.shortest, pool.count))
 
 
-def go_through(near: Nearest, candidates: Tensor, most: int, rng: np.random.Generator) -> list[int]:
-    """Accept each candidate in turn with probability D²/U, until `most` are; accepted ones become centres."""
-    threshold = near.bounds[candidates] * torch.from_numpy(rng.random(len(candidates))).to(candidates.device)
-    rows = near.update(candidates, threshold, decide=True)
-    # Only what survives the centres from before this block can be accepted; the survivors also face each other.
-    alive = (near.bounds[candidates] > threshold).nonzero()[:, 0]
-    ids, rows = candidates[alive], rows[alive]
-    i, j = near.within(rows, ids, threshold[alive])
-    accepted = accept(len(ids), zip(i.tolist(), j.tolist(), strict=True), most)
-    chosen = torch.tensor(accepted, dtype=torch.int64, device=candidates.device)
-    near.add(rows[chosen])
-    near.bounds[ids[chosen]] = 0
-    return [int(x) for x in ids[chosen].tolist()]
+@dataclass
+class Pace:
+    """How many events to go through in one round: about a block of them that have to be compared with centres."""
+
+    tuning: Tuning
+    rate: float = 0.5  # accepted of those compared
+    share: float = 0.5  # compared of all
+    rounds: int = 0
+
+    def events(self, wanted: int) -> int:
+        most = min(self.tuning.first_block << min(self.rounds, 32), self.tuning.block)
+        return int(min(most, 1.25 * wanted / self.rate + 8) / self.share) + 8
+
+    def went(self, events: int, compared: int, accepted: int) -> None:
+        self.rounds += 1
+        self.share = max(compared / events, self.share / 4, 1e-3)
+        self.rate = max(accepted, 1) / max(compared, 1)
+
+
+def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
+    """Pairs (i, j) of survivors with j before i and a squared distance of at most the threshold of i."""
+    exact, view = Exact.of(survivors.rows), lens(survivors.rows)
+    close = lens.estimates(view.minus_twice(), view) < lens.limits(view, survivors.threshold)[:, None]
+    i, j = close.tril_(-1).nonzero(as_tuple=True)
+    near = (exact.sq_dists(i, exact, j) <= survivors.threshold[i]).nonzero()[:, 0]
+    return list(zip(i[near].tolist(), j[near].tolist(), strict=True))
 
 
 def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
-    """Places in the block that are accepted: those that no accepted one before them has brought below their threshold.
+    """Places that are accepted: those that no accepted one before them has brought below their threshold.
 
     >>> accept(4, [(1, 0), (2, 1), (3, 0)], most=9)
     [0, 2]

@@ -9,10 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.features import Features, Rows
+from badge.features import Exact, Features, Rows
 from badge.samplers.checks import check_k
-from badge.samplers.kcenter import lowest_of_largest
-from badge.samplers.nearest.nearest import exact_pairs
 
 __all__ = ["plain_kcenter", "plain_kmeanspp"]
 
@@ -42,11 +40,10 @@ def plain_kmeanspp(
     left = torch.ones(n, dtype=torch.bool, device=features.device)
     left[picks] = False
     while len(picks) < k:
-        mass = torch.cumsum(torch.where(left, sq_dists, 0).double(), 0)
-        if float(mass[-1]) <= 0:
-            mass = torch.cumsum(left.double(), 0)
-        at = torch.searchsorted(mass, mass[-1:] * rng.random(), right=True)
-        pick = int(torch.minimum(at, torch.searchsorted(mass, mass[-1:])))
+        mass = torch.where(left, sq_dists, 0).double().cpu().numpy()
+        if not mass.any():
+            mass = left.double().cpu().numpy()
+        pick = int(rng.choice(n, p=mass / mass.sum()))
         picks.append(pick)
         left[pick] = False
         sq_dists = torch.minimum(sq_dists, pool.sq_dists(pool[pick : pick + 1])[:, 0])
@@ -76,7 +73,7 @@ def plain_kcenter(
             error = rounding * (sq_norms + largest)
             lowest = torch.where(sq_dists >= 0, sq_dists - error, -torch.inf).max()
             close = ((sq_dists >= 0) & (sq_dists + error >= lowest)).nonzero()[:, 0]
-            pick = int(close[0] if len(close) == 1 else close[lowest_of_largest(_exact(pool[close], centres))])
+            pick = int(close[0] if len(close) == 1 else close[_exact(pool[close], centres).argmax()])
         picks.append(pick)
         centres.append(pool[pick : pick + 1])
         largest = max(largest, float(sq_norms[pick]))
@@ -87,10 +84,9 @@ def plain_kcenter(
 
 def _exact(rows: Rows, centres: list[Rows]) -> Tensor:
     """Squared distances of the rows to their nearest centres in float64."""
-    sq_norms = rows.paired(rows)
-    nearest = torch.full_like(sq_norms, torch.inf)
+    exact = Exact.of(rows)
+    nearest = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.factors[0].device)
     for c in centres:
-        i, j = torch.cartesian_prod(torch.arange(len(rows)), torch.arange(len(c))).to(sq_norms.device).unbind(1)
-        exact = exact_pairs(rows, i, c, j, sq_norms, c.paired(c))
-        nearest = torch.minimum(nearest, exact.view(len(rows), -1).amin(dim=1))
+        i, j = torch.cartesian_prod(torch.arange(len(rows)), torch.arange(len(c))).to(nearest.device).unbind(1)
+        nearest = torch.minimum(nearest, exact.sq_dists(i, Exact.of(c), j).view(len(rows), -1).amin(dim=1))
     return nearest

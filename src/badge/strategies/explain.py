@@ -12,9 +12,8 @@ from torch import Tensor
 
 from badge.core.arrays import as_index
 from badge.errors import InputError
-from badge.features import Factored, Rows, gradient_embedding
+from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
-from badge.samplers.nearest.nearest import among
 
 __all__ = ["Explanation", "explain", "log_det"]
 
@@ -84,7 +83,7 @@ def explain(outputs: Outputs, ids: Any) -> Explanation:
 
 
 def _nearest_earlier(rows: Rows) -> Tensor:
-    sq_dists = among(rows)
+    sq_dists = Exact.of(rows).among()
     earlier = torch.ones_like(sq_dists, dtype=torch.bool).tril_(-1)
     return torch.where(earlier, sq_dists, torch.inf).amin(dim=1).sqrt()
 

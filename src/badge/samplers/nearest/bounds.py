@@ -1,0 +1,194 @@
+"""How far every row is from its nearest centre: upper bounds that are tightened where it matters.
+
+Adding a centre can only lower a row's squared distance to its nearest centre. So what was once found of it is an upper
+bound for ever, and a sampler can work from bounds: it brings the few rows that it considers up to date and leaves the
+others alone. Bounds only save work. They never decide: whether a row's distance is above a threshold, and what it is,
+comes out the same whatever was known before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from badge.features import Exact, Features
+from badge.samplers.nearest.centres import Centres
+from badge.samplers.nearest.lens import Lens, View
+from badge.samplers.nearest.lowest import Lowest
+from badge.samplers.nearest.tiles import Tiles
+
+__all__ = ["Bounds", "sum_of_norms"]
+
+#: Squared norms are rounded to float32: so much is added to a bound that is made from them.
+NORM_SLACK = 1e-6
+
+
+def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
+    """(‖x‖ + reach)², rounded up, in float64: above ‖x − c‖² for every c of norm `reach`. A function of one row alone."""
+    tiny = torch.finfo(sq_norms.dtype).tiny  # a squared norm that vanished in float32
+    return sq_norms.double().sqrt().add_(reach).square_().mul_(1 + NORM_SLACK).add_(tiny)
+
+
+@dataclass(eq=False)
+class Group:
+    """Rows that are compared with centres together."""
+
+    ids: Tensor
+    exact: Exact
+    view: View  # −2 times the rows, through the lens
+    best: Tensor  # the smallest squared distance known of each
+    enough: Tensor  # a row at most this far is not followed further
+
+    def __getitem__(self, which: Tensor) -> Group:
+        return Group(self.ids[which], self.exact[which], self.view[which], self.best[which], self.enough[which])
+
+
+class Bounds:
+    """Upper bounds on the squared distances of all rows to their nearest centres.
+
+    The smaller of `sq_dists[i]` and the distances to the centres from number `seen[i]` on is the squared distance: what
+    is kept is either what the first `seen[i]` centres give, or not below what a later one gives.
+    """
+
+    def __init__(self, features: Features, centres: Centres) -> None:
+        n, device = len(features), features.device
+        self.features, self.centres, self.tuning = features, centres, centres.tuning
+        self.sq_norms = features.sq_norms
+        self.sq_dists = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
+        self.seen = torch.zeros(n, dtype=torch.int32, device=device)
+        self.glanced = 0
+        self.tiles: Tiles | None = None
+        self.compared = 0  # centres that single rows were compared with before there were tiles
+        self.scratch = torch.empty(0, dtype=features.dtype, device=device)  # fresh memory for every product is slow
+
+    def at(self, ids: Tensor) -> Tensor:
+        """Upper bounds of some rows. D(x) ≤ ‖x‖ + ‖c‖ for the shortest centre c costs no product."""
+        return torch.minimum(self.sq_dists[ids], sum_of_norms(self.sq_norms[ids], self.centres.shortest))
+
+    def above(self, ids: Tensor, thresholds: Tensor) -> tuple[Exact, Tensor]:
+        """The rows `ids`, and which of them are further than their threshold from every centre."""
+        exact = Exact.of(self.features.rows(ids))
+        found = self._lower(ids, exact, thresholds, decide=self.centres.lens.sketch is not None)
+        return exact, found > thresholds
+
+    def update(self, ids: Tensor, enough: Tensor | None = None) -> Exact:
+        """Bring the rows `ids` up to date, but for those found to be at most `enough` away."""
+        exact = Exact.of(self.features.rows(ids))
+        none = torch.full_like(ids, -torch.inf, dtype=torch.float64)
+        self._lower(ids, exact, none if enough is None else enough, decide=False)
+        return exact
+
+    def update_all(self) -> None:
+        """Bring every row up to date: `sq_dists` are then the squared distances themselves."""
+        tiles = self._tiles()
+        for tile in range(len(tiles.tiles)):
+            self._settle(tiles, tile)
+
+    def settle(self) -> None:
+        """Bring those tiles up to date whose rows have cost as much one by one: at most twice what hindsight could do."""
+        if self.compared >= self.tuning.tiles_after * len(self.features):
+            tiles = self._tiles()
+            for tile in tiles.due(self.centres.count):
+                self._settle(tiles, tile)
+
+    def _tiles(self) -> Tiles:
+        if self.tiles is None:
+            self.tiles = Tiles(self.sq_norms, self.tuning.tile)
+        return self.tiles
+
+    def _settle(self, tiles: Tiles, tile: int) -> None:
+        ids = tiles.members(tile)
+        ids = ids[self.sq_dists[ids] > 0]
+        if len(ids):
+            self.update(ids)
+        tiles.settled(tile, self.centres.count)
+
+    def glance(self, most: int | None = None) -> None:
+        """Lower all bounds by the centres since the last glance (or `most` of them): one pass over the pool.
+
+        These are upper estimates, and no row counts as having seen the centres.
+        """
+        some = torch.arange(self.glanced, self.centres.count, device=self.seen.device)
+        if most is not None and len(some) > most:
+            some = some[torch.linspace(0, len(some) - 1, most, device=some.device).long()]
+        else:
+            self.glanced = self.centres.count
+        lens = Lens(origin=self.centres.lens.origin)
+        for ids in torch.split(some, self.tuning.part) if len(some) else ():
+            centres = lens(self.centres.exact.rows[ids])
+            for tile in self.features.tiles():
+                rows = lens(self.features.rows(tile), self.sq_norms[tile])
+                torch.minimum(self.sq_dists[tile], lens.nearest(rows, centres), out=self.sq_dists[tile])
+
+    def _lower(self, ids: Tensor, exact: Exact, enough: Tensor, decide: bool) -> Tensor:
+        """Compare rows with the centres that they have not seen; what is known of their squared distances after that.
+
+        With `decide` all that matters is on which side of `enough` a distance is. Rows that have seen about as many
+        centres go together: ages within a factor of two.
+        """
+        ages = (self.centres.count - self.seen[ids]).clamp_(min=self.tuning.young)
+        kinds = ages.double().log2_().long()
+        view = self.centres.lens(exact.rows, self.sq_norms[ids]).minus_twice()
+        found = self.at(ids)
+        everyone = Group(ids, exact, view, found, enough)
+        for kind in torch.unique(kinds).tolist():
+            members = (kinds == kind).nonzero()[:, 0]
+            whole = len(members) == len(ids)
+            found[members] = self._compare(everyone if whole else everyone[members], decide)
+        self.sq_dists.scatter_reduce_(0, ids, found, "amin")  # a row may be there more than once
+        if not decide:
+            self.seen[ids[found > enough]] = self.centres.count
+        return found
+
+    def _compare(self, group: Group, decide: bool) -> Tensor:
+        """Squared distances of a group, lowered by the centres that they have not seen, part by part.
+
+        Estimates, which are never above the distances, rule out most centres; the others are compared in float64.
+        """
+        found, places = group.best.clone(), torch.arange(len(group.ids), device=group.ids.device)
+        for part in self.centres.within_reach(group.view, group.best, int(self.seen[group.ids].min())):
+            view = self.centres.view[part]
+            lens = self.centres.lens
+            low = Lowest(lens.estimates(group.view, view, self._room(len(group.ids) * len(view.sq_norms))))
+            self._charge(group, low.columns)
+            # The most promising centre of each row first, then those that still may be nearer.
+            left = (low.values < lens.limits(group.view, goal(group, decide))).nonzero()[:, 0]
+            if not len(left):
+                continue
+            first = low.places(left)
+            group.best[left] = torch.minimum(group.best[left], self._exact(group, left, part, first))
+            i, j = low.below(left, lens.limits(group.view, goal(group, decide))[left])
+            other = (j != first[i]).nonzero()[:, 0]
+            i, j = left[i[other]], j[other]
+            group.best.scatter_reduce_(0, i, self._exact(group, i, part, j), "amin")
+            follow = (group.best > group.enough).nonzero()[:, 0]
+            if len(follow) < self.tuning.follow * len(group.ids):
+                found[places] = group.best
+                group, places = group[follow], places[follow]
+                if not len(group.ids):
+                    return found
+        found[places] = group.best
+        return found
+
+    def _exact(self, group: Group, i: Tensor, part: slice | Tensor, j: Tensor) -> Tensor:
+        """Squared distances of the rows i of a group to the centres j of a part."""
+        j = j + part.start if isinstance(part, slice) else part[j]
+        return group.exact.sq_dists(i, self.centres.exact, j)
+
+    def _charge(self, group: Group, columns: int) -> None:
+        self.compared += len(group.ids) * columns
+        if self.tiles is not None:
+            self.tiles.charge(group.ids, self.sq_norms[group.ids], columns)
+
+    def _room(self, size: int) -> Tensor:
+        if len(self.scratch) < size:
+            self.scratch = self.scratch.new_empty(size)
+        return self.scratch
+
+
+def goal(group: Group, decide: bool) -> Tensor:
+    """What squared distances matter to the rows of a group."""
+    matters = torch.minimum(group.best, group.enough) if decide else group.best
+    return matters.masked_fill(group.best <= group.enough, -torch.inf)

@@ -1,0 +1,200 @@
+"""A shard: whole segments of a pool, with what is known of their distances. It answers messages.
+
+A driver (`kmeanspp`, `kcenter`) holds no row of the pool but the centres. What it sends and gets fits into messages that
+hold numpy arrays and tensors on the host, so that a shard can live in another process. Every message carries `News`: the
+centres that the shard has not heard of. A shard that is lost is made again from its rows, and told all centres; its bounds
+were only there to save work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.features import Features, Rows
+from badge.samplers.envelope import Envelope, Masses
+from badge.samplers.nearest import Bounds, Centres, Lens, Tuning, sum_of_norms
+
+__all__ = ["Events", "News", "Shard", "Survivors", "Top"]
+
+#: A glance at the whole pool for fewer new centres than this costs as much as for so many: rows have to be read.
+GLANCE = 16
+#: What a round of furthest-first costs beside its distances, in distances.
+OVERHEAD = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class News:
+    """Centres from number `since` on, the positions of those that are rows of the pool (−1: given), and the lens."""
+
+    since: int
+    rows: Rows
+    positions: NDArray[np.int64]
+    lens: Lens
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events of the stream in the shard's segments: the segment (counted in the shard), the place in its mass, the mark."""
+
+    segment: NDArray[np.int64]
+    rest: NDArray[np.float64]
+    mark: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Survivors:
+    """Events that no centre so far rejects: which of those sent, the position in the pool, the row, its threshold u · U(x).
+
+    `compared`: how many were compared with centres, because what was known did not reject them.
+    """
+
+    event: NDArray[np.int64]
+    position: NDArray[np.int64]
+    rows: Rows
+    threshold: Tensor
+    compared: int
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """The rows of largest bounds, brought up to date, in order of position; and the first of those left outside.
+
+    `sq_dists` are exact where they are not below `outside`. Without rows outside that is −1.
+    """
+
+    position: NDArray[np.int64]
+    rows: Rows
+    sq_dists: Tensor
+    outside: float
+    outside_position: int
+
+
+@dataclass
+class Shard:
+    """Rows `start` … of a pool: `features` holds whole segments, the last one of the pool excepted."""
+
+    features: Features
+    start: int = 0
+    tuning: Tuning = field(default_factory=Tuning)
+
+    def __post_init__(self) -> None:
+        self.centres = Centres(self.tuning)
+        self.bounds = Bounds(self.features, self.centres)
+        self.envelope: Envelope | None = None
+        self.masses: Masses | None = None
+        self.spent = 0  # on single rows since the last glance, in centres compared
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def rows(self, positions: NDArray[np.int64]) -> Rows:
+        """Rows by their positions in the pool."""
+        return self.features.rows(self._ids(positions)).cpu()
+
+    def longest(self) -> tuple[float, int]:
+        """The largest squared norm, and the lowest position that has it."""
+        sq_norms = self.features.sq_norms
+        return float(sq_norms.max()), self.start + int((sq_norms == sq_norms.max()).nonzero()[0, 0])
+
+    def segments(self, news: News, envelope: Envelope) -> NDArray[np.float64]:
+        """The mass of U in each segment."""
+        return self._catch_up(news, envelope).segments
+
+    def survivors(self, news: News, envelope: Envelope, events: Events) -> Survivors:
+        """Which of the events no centre rejects."""
+        masses = self._catch_up(news, envelope)
+        self.bounds.settle()
+        places = masses.rows(events.segment, events.rest)
+        ids = torch.from_numpy(places).to(self.features.device)
+        threshold = torch.from_numpy(events.mark * masses.upper(places)).to(ids.device)
+        # What is known rejects most events without work.
+        open_ = (threshold < self.bounds.at(ids)).nonzero()[:, 0]
+        kept, rows = [], []
+        for some in torch.split(open_, self.tuning.block) if len(open_) else ():
+            exact, above = self.bounds.above(ids[some], threshold[some])
+            alive = above.nonzero()[:, 0]
+            kept.append(some[alive])
+            rows.append(exact.rows[alive].cpu())
+        which = torch.cat(kept) if kept else open_
+        return Survivors(
+            which.cpu().numpy(),
+            self.start + ids[which].cpu().numpy(),
+            Rows.cat(rows) if rows else self.features.rows(slice(0, 0)).cpu(),
+            threshold[which].cpu(),
+            len(open_),
+        )
+
+    def top(self, news: News) -> Top:
+        """The rows that are furthest from all centres, as far as is known, brought up to date."""
+        first = self.centres.count == 0
+        self._add(news)
+        bounds, size = self.bounds, self.tuning.top
+        if first:
+            bounds.glance(self.tuning.anchors)
+        # A glance at the whole pool pays once looking at single rows has cost as much.
+        elif self.spent >= len(self.features) * max(self.centres.count - bounds.glanced, GLANCE):
+            bounds.glance()
+            self.spent = 0
+        ids, outside, outside_id = _largest(bounds.sq_dists, size)
+        # Rows that turn out to be nearer than what is outside need not be followed further.
+        enough = torch.full_like(bounds.sq_dists[ids], np.nextafter(outside, -np.inf))
+        exact = bounds.update(ids, enough)
+        self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
+        position = self.start + ids.cpu().numpy()
+        return Top(position, exact.rows.cpu(), bounds.sq_dists[ids].cpu(), outside, self.start + outside_id)
+
+    # --- what they share ---------------------------------------------------------------------------------------------
+
+    def _ids(self, positions: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(positions - self.start).to(self.features.device)
+
+    def _add(self, news: News) -> None:
+        """Take note of the centres that are new, and of those that are rows of this shard: they are at distance 0."""
+        if news.lens.number != self.centres.lens.number:
+            self.centres.look_through(news.lens)
+        late = self.centres.count - news.since
+        self.centres.add(_on(news.rows[late:], self.features.device))
+        mine = news.positions[(news.positions >= self.start) & (news.positions < self.start + len(self.features))]
+        self.bounds.sq_dists[self._ids(mine)] = 0
+
+    def _catch_up(self, news: News, envelope: Envelope) -> Masses:
+        """Take note of the news; where U has changed, work it out from as many centres as it is to be worked out from."""
+        if self.masses is None or envelope != self.envelope:
+            if envelope.count is not None:
+                early = envelope.count - news.since
+                self._add(News(news.since, news.rows[:early], news.positions[:early], news.lens))
+            self.masses, self.envelope = Masses(self._upper(envelope), len(self.features)), envelope
+        self._add(news)
+        return self.masses
+
+    def _upper(self, envelope: Envelope) -> Any:
+        if envelope.count is None:
+            sq_norms = self.features.sq_norms.cpu()
+            return lambda ids: sum_of_norms(sq_norms[ids], envelope.reach).numpy()
+        self.bounds.update_all()
+        exact = self.bounds.sq_dists.cpu().numpy().copy()
+        return lambda ids: exact[ids]
+
+
+def _on(rows: Rows, device: torch.device) -> Rows:
+    return Rows(tuple(f.to(device) for f in rows.factors))
+
+
+def _largest(values: Tensor, size: int) -> tuple[Tensor, float, int]:
+    """Places of the `size` largest values, the lowest of equal ones, in order of place; and what is first outside.
+
+    >>> ids, outside, place = _largest(torch.tensor([3.0, 1.0, 2.0, 2.0, 2.0]), 2)
+    >>> ids.tolist(), outside, place
+    ([0, 2], 2.0, 3)
+    """
+    if len(values) <= size:
+        return torch.arange(len(values), device=values.device), -1.0, len(values)
+    last = values.topk(size + 1, sorted=False).values.min()
+    above, level = (values > last).nonzero()[:, 0], (values == last).nonzero()[:, 0]
+    room = size - len(above)
+    return torch.cat([above, level[:room]]).sort().values, float(last), int(level[room])

@@ -1,0 +1,211 @@
+"""The picks are a function of the pool and the seed: not of blocks, threads, bounds, sketches, memory or shards."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import badge
+from badge.features import Features
+from badge.outputs.parts import PartRows
+from badge.samplers import kcenter, kmeanspp
+from badge.samplers.envelope import SEGMENT, Masses
+from badge.samplers.kcenter import kcenter_over
+from badge.samplers.kmeanspp import kmeanspp_over
+from badge.samplers.nearest import Tuning
+from badge.samplers.shard import Shard
+from badge.samplers.shards import LocalShards
+from laws import force_sketch, tuned
+
+module = importlib.import_module("badge.samplers.kmeanspp")
+N, K = 900, 50
+
+
+def outputs(n: int, seed: int = 0, dtype: Any = np.float32) -> badge.Outputs:
+    """ReLU features around class means and the softmax of scaled logits, a tenth of the rows twice."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(5, 12))
+    h = np.maximum(0, means[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, 12)))
+    logits = h @ means.T * rng.uniform(0.2, 1.5, size=(n, 1))
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    h[-n // 10 :], p[-n // 10 :] = h[: n // 10], p[: n // 10]
+    return badge.Outputs((p / p.sum(axis=1, keepdims=True)).astype(dtype), h.astype(dtype))
+
+
+OUT = outputs(N)
+
+
+def pool(kind: str) -> tuple[Features, Features]:
+    """Features of the kind, and some that are given."""
+    dtype = {"float16": np.float16, "float64": np.float64}.get(kind, np.float32)
+    g = badge.gradient_embedding(outputs(N, dtype=dtype), bias=kind == "bias")
+    x = badge.Dense(outputs(N).embeddings) if kind == "dense" else g
+    return x, x[slice(50, 70)]
+
+
+KINDS = ["float16", "float32", "float64", "dense", "bias"]
+TUNINGS = {
+    "blocks of 4": Tuning(block=4, first_block=4, top=1),
+    "blocks of 50": Tuning(block=50, first_block=50, top=50),
+    "one block": Tuning(block=100_000, first_block=100_000, top=N - 1),
+    "tiles of 7": Tuning(tile=7, part=3, tiles_after=0, young=1, anchors=2),
+    "tiles of the pool": Tuning(tile=100_000, tiles_after=0, young=10_000),
+    "rows followed to the end": Tuning(follow=0.0, reachable=0.0),
+    "rows dropped at once": Tuning(follow=1.0, reachable=1.0, part=5),
+    "sketched": Tuning(sketch_from=1),
+    "sketched late": Tuning(sketch_from=40, block=30),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TUNINGS)
+def test_no_pick_depends_on_the_tuning(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    force_sketch(monkeypatch, rank=3)
+    features, given = pool(kind)
+    for function, options in every_way(given):
+        expected = function(features, K, np.random.default_rng(1), **options)
+        found = tuned(function, TUNINGS[name])(features, K, np.random.default_rng(1), **options)
+        assert found.tolist() == expected.tolist()
+
+
+def every_way(given: Features) -> list[tuple[Any, dict[str, Any]]]:
+    return [(kmeanspp, {}), (kmeanspp, {"first": "max-norm"}), (kmeanspp, {"given": given}), (kcenter, {}),
+            (kcenter, {"given": given})]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [kmeanspp, kcenter])
+def test_no_pick_depends_on_the_threads(function: Any) -> None:
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            g = badge.gradient_embedding(outputs(9_000))
+            found.append(function(g, 200, np.random.default_rng(3)).tolist())
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_what_the_caller_draws_next_does_not_depend_on_it_either() -> None:
+    g, after = badge.gradient_embedding(OUT), []
+    for sampler in (kmeanspp, tuned(kmeanspp, TUNINGS["blocks of 50"])):
+        rng = np.random.default_rng(0)
+        sampler(g, 20, rng)
+        after.append(rng.random())
+    assert after[0] == after[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_no_pick_depends_on_where_the_pool_is_kept(dtype: Any, tmp_path: Path) -> None:
+    """In memory, memory-mapped, column by column, in parts, as the rest of a larger pool."""
+    out = outputs(N, dtype=dtype)
+    p, h = out.probabilities.numpy(), out.embeddings.numpy()
+    for name, array in (("p", p), ("h", h)):
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = badge.Outputs(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("p", "h")))
+    columns = badge.Outputs(np.asfortranarray(p), np.asfortranarray(h))
+    parts = badge.Outputs.trusted(*(PartRows(torch.split(torch.from_numpy(x), 200)) for x in (p, h)))  # type: ignore[arg-type]
+    larger = badge.Outputs(np.concatenate([p[:100], p]), np.concatenate([h[:100], h]))
+    for strategy in ("badge", "kcenter-grad"):
+        expected = badge.select_from(out, 30, strategy, seed=4)
+        for other in (mapped, columns, parts):
+            assert badge.select_from(other, 30, strategy, seed=4).tolist() == expected.tolist()
+        found = badge.select_from(larger, 30, strategy, seed=4, exclude=range(100))
+        assert (found - 100).tolist() == expected.tolist()
+
+
+# --- shards ------------------------------------------------------------------------------------------------------------
+
+
+class Unreliable(LocalShards):
+    """Shards that travel as bytes, and of which some are lost: shard i with the call number n, for each (n, i)."""
+
+    def __init__(self, features: Features, cuts: Sequence[int], lost: set[tuple[int, int]]) -> None:
+        super().__init__(features, cuts)
+        self.lost, self.calls = lost, 0
+
+    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        self.calls += 1
+        gone = {i for n, i in self.lost if n == self.calls or n < 0}
+        if (-1, -1) in self.lost:  # all of them, before every call, but never the news that they are told anew
+            gone = set(arguments) if self.calls % 2 else set()
+        for i in gone & set(arguments):
+            self.shards[i] = self.make(i)
+        arguments = pickle.loads(pickle.dumps({i: mine for i, mine in arguments.items() if i not in gone}))
+        return pickle.loads(pickle.dumps(super().ask(message, arguments)))
+
+
+SHARDED = 15 * SEGMENT - 100
+CUTS: dict[int, list[int]] = {
+    1: [],
+    2: [7 * SEGMENT],
+    4: [3 * SEGMENT, 5 * SEGMENT, 11 * SEGMENT],
+    15: [i * SEGMENT for i in range(1, 15)],
+}
+
+
+@pytest.fixture(scope="module")
+def sharded() -> tuple[Features, dict[Any, NDArray[np.int64]]]:
+    g = badge.gradient_embedding(outputs(SHARDED))
+    return g, {f: f(g, 250, np.random.default_rng(5)) for f in (kmeanspp, kcenter)}
+
+
+@pytest.mark.parametrize("over", [kmeanspp_over, kcenter_over])
+@pytest.mark.parametrize("shards", CUTS)
+@pytest.mark.parametrize("lost", [set(), {(2, 1), (3, 0), (3, 2), (4, 3)}], ids=["kept", "lost"])
+def test_no_pick_depends_on_the_shards(over: Any, shards: int, lost: set[tuple[int, int]], sharded: Any) -> None:
+    features, expected = sharded
+    pool = Unreliable(features, CUTS[shards], lost)
+    picks = over(pool, 250, np.random.default_rng(5))
+    assert picks.tolist() == expected[kmeanspp if over is kmeanspp_over else kcenter].tolist()
+    assert pool.calls >= 4
+
+
+@pytest.mark.parametrize("function", [kmeanspp, kcenter])
+def test_bounds_only_save_work(function: Any) -> None:
+    """Every shard forgets all that it knows before every message: nothing is ever known of a distance from before."""
+    g = badge.gradient_embedding(OUT)
+    over = kmeanspp_over if function is kmeanspp else kcenter_over
+    forgetful = Unreliable(g, [], {(-1, -1)})
+    assert over(forgetful, K, np.random.default_rng(2)).tolist() == function(g, K, np.random.default_rng(2)).tolist()
+
+
+def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where events are drawn from what is known so far the law is right, and the picks depend on the blocks."""
+
+    def catch_up(shard: Shard, news: Any, envelope: Any) -> Masses:
+        shard._add(news)
+        every = torch.arange(len(shard.features))
+        bounds = shard.bounds.at(every).numpy().copy()
+        if shard.fresh:  # the events of a block and the masses that they were drawn from belong together
+            shard.masses = Masses(lambda ids: bounds[ids], len(bounds))
+        shard.fresh = not shard.fresh
+        return shard.masses
+
+    def survivors(stream: Any, size: int) -> Any:
+        found = stream.pool.tell("segments", [(stream.envelope,)])
+        stream.cumulative = np.cumsum(np.concatenate(found))
+        stream.mass = float(stream.cumulative[-1])
+        return right(stream, size)
+
+    right = module.Stream.survivors
+    monkeypatch.setattr(Shard, "fresh", True, raising=False)
+    monkeypatch.setattr(Shard, "_catch_up", catch_up)
+    monkeypatch.setattr(module.Stream, "_start", start_from_bounds)
+    monkeypatch.setattr(module.Stream, "survivors", survivors)
+    g = badge.gradient_embedding(OUT)
+    picks = [tuned(kmeanspp, Tuning(block=b, first_block=b))(g, K, np.random.default_rng(1)) for b in (16, 64)]
+    assert (picks[0] == picks[1]).mean() < 0.9
+
+
+def start_from_bounds(stream: Any, envelope: Any) -> None:
+    stream.envelope, stream.mass, stream.first = envelope, 1.0, np.array([0, 1])
+    stream.events = stream.accepted = stream.checked = 0
