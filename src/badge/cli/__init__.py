@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from badge.cli.label import label
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
@@ -46,6 +47,7 @@ app.command("grid")(grid)
 app.command("export")(export)
 app.command("report")(report)
 app.command("select")(select)
+app.command("label")(label)
 
 
 def main() -> None:

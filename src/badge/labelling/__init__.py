@@ -1,1 +1,1 @@
-"""Labels from people."""
+"""Labels from people: a page of our own, Label Studio."""

@@ -1,0 +1,60 @@
+"""`badge label`: a page on which people label what teaches a model most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["label"]
+
+
+def label(
+    path: Annotated[
+        Path, typer.Argument(help="Texts (.csv, .tsv, .jsonl, .parquet, .txt), a folder of images, or a table.")
+    ],
+    classes: Annotated[
+        str, typer.Option("--classes", help="The classes: names with commas, or a file with one a line.")
+    ],
+    text: Annotated[
+        str | None, typer.Option("--text", help='Column with the text. (default: "text" if there is one)')
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help='Column with the ids. (default: "id" if there is one)')] = None,
+    journal: Annotated[
+        Path | None, typer.Option("--journal", help="Where the answers go. (default: PATH's name with .labels.jsonl)")
+    ] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Items that are picked at a time.")] = 50,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="A frozen pretrained encoder: hf:folder-or-name.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Your own trainer: package.module:make, called with the number of classes."),
+    ] = None,
+    strategy: Annotated[str, typer.Option("--strategy", help="What picks: see badge run --help.")] = "badge",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the picks.")] = 0,
+    of: Annotated[int, typer.Option("--of", min=1, help="How many people are asked about each item.")] = 1,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; another than this lets others in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
+) -> None:
+    """Label with a page in the browser: one item after the other, the most instructive first.
+
+    Every answer is on disk before the page says so. Stopped and started again, the same command goes on where it was.
+
+    [bold]Examples[/bold]
+
+    Reviews in a table, three classes:
+        badge label reviews.csv --text review --classes good,bad,unclear
+
+    A folder of photos with a pretrained encoder, classes in a file, a journal of its own:
+        badge label photos/ --classes classes.txt --encoder hf:path-or-name --journal photos.jsonl
+
+    For a team, each item asked of two people:
+        badge label reviews.csv --classes good,bad --of 2 --host 0.0.0.0
+    """
+    from badge.labelling.command import run
+
+    run(path, classes, text, id, journal, batch_size, encoder, model, strategy, seed, of, host, port)

@@ -1,0 +1,175 @@
+"""Trainers that need no choice: one for texts, one for images, one for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from badge.core.importing import imported
+from badge.errors import InputError, MissingExtraError
+from badge.labelling.images import ImageFolder
+from badge.labelling.sources import Kind
+from badge.training import Frozen, Trainer
+from badge.training.linear import LinearHead, fit_linear
+from badge.training.networks import mlp, resnet18
+
+__all__ = ["Images", "Table", "Texts", "classes_of", "trainer_of"]
+
+#: columns that TF-IDF is reduced to; texts that the reduction is learnt from
+TEXT_COLUMNS, TEXT_SAMPLE = 256, 20_000
+#: pixels along a side, channels of the first layer and epochs of the network for images
+SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
+#: values of a column of a table that become columns of their own; rarer ones share one
+MOST_VALUES = 20
+
+
+def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str | None = None) -> Any:
+    """What trains on a pool of a kind: the default, a frozen encoder, or one's own `make(classes)`."""
+    if encoder is not None and model is not None:
+        raise InputError("--encoder and --model are two answers to one question: give one of them")
+    if model is not None:
+        made = imported("model", model)(classes)
+        if not hasattr(made, "fit"):
+            raise InputError(f"{model} must return a trainer (something with fit), not {type(made).__name__}")
+        return made
+    if encoder is not None:
+        if kind == "row":
+            raise InputError("--encoder reads texts or images, and this pool holds rows of a table")
+        return Frozen(encoder, progress=True)
+    return {"text": Texts, "image": Images, "row": Table}[kind](classes)
+
+
+class _Prepared:
+    """What `prepare` made of a pool is kept: it is asked for before the first label, and again with each model."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Any, Tensor] | None = None
+
+    def prepare(self, pool: Any) -> Tensor:
+        """The pool as rows of numbers."""
+        if self._kept is None or self._kept[0] is not pool:
+            self._kept = (pool, self._rows(pool))
+        return self._kept[1]
+
+    def _rows(self, pool: Any) -> Tensor:
+        raise NotImplementedError
+
+
+class Texts(_Prepared):
+    """TF-IDF of words and pairs of words, reduced to a few hundred columns, and logistic regression on these.
+
+    The vocabulary, its weights and the reduction (latent semantic analysis) come from the whole pool, labelled or not;
+    so a round costs what a linear head on embeddings costs.
+    """
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+
+    def _rows(self, pool: Sequence[str]) -> Tensor:
+        try:
+            from sklearn.decomposition import TruncatedSVD
+            from sklearn.feature_extraction.text import TfidfVectorizer
+            from sklearn.preprocessing import normalize
+        except ImportError:
+            raise MissingExtraError("labelling texts", "scikit-learn", "label") from None
+        texts = list(pool)
+        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2 if len(texts) > 100 else 1)
+        try:
+            counts = words.fit_transform(texts)
+        except ValueError:  # no word at all, as in texts of other scripts or of single signs
+            words = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(1, 3))
+            counts = words.fit_transform([text or " " for text in texts])
+        columns = min(TEXT_COLUMNS, min(counts.shape) - 1)
+        if columns < 1:
+            return torch.from_numpy(counts.toarray().astype(np.float32))
+        sample = np.unique(np.linspace(0, len(texts) - 1, TEXT_SAMPLE).astype(np.int64))
+        reduction = TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts[sample])
+        return torch.from_numpy(normalize(reduction.transform(counts)).astype(np.float32))
+
+    def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> LinearHead:
+        return fit_linear(examples, labels)[0].eval()
+
+
+class Images(_Prepared):
+    """A small residual network on pictures of 32 × 32 pixels."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+        self._trainer = Trainer(
+            lambda: resnet18(classes, width=WIDTH), lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS
+        )
+
+    def _rows(self, pool: ImageFolder) -> Tensor:
+        """Bytes [N, 3, 32, 32]."""
+        return torch.from_numpy(pool.small(SIDE, progress=True))
+
+    def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
+        return nn.Sequential(_Scaled(), self._trainer.fit(_Scaled()(examples), labels, rng)).eval()
+
+
+class _Scaled(nn.Module):
+    """Bytes as numbers from −1 to 1."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.float() / 127.5 - 1
+
+
+class Table(_Prepared):
+    """A perceptron with one hidden layer on standardised numbers and on the commonest values of other columns."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+
+    def _rows(self, pool: Sequence[dict[str, Any]]) -> Tensor:
+        names = list(dict.fromkeys(name for row in pool for name in row))
+        parts = [_column([row.get(name) for row in pool]) for name in names]
+        return torch.from_numpy(np.concatenate(parts, axis=1).astype(np.float32))
+
+    def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
+        trainer = Trainer(lambda: mlp(examples.shape[1], self.classes), lr=1e-3, max_epochs=300)
+        return trainer.fit(examples, labels, rng)
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """One column of a table as numbers: standardised, what is missing at the mean; or one column per common value."""
+    numbers = [_number(value) for value in values]
+    if all(number is not None or value in (None, "") for number, value in zip(numbers, values, strict=True)):
+        column = np.array([np.nan if number is None else number for number in numbers])
+        known = column[np.isfinite(column)]
+        mean, spread = (known.mean(), known.std()) if len(known) else (0.0, 1.0)
+        scaled = (np.where(np.isfinite(column), column, mean) - mean) / (spread or 1.0)
+        return scaled[:, None]
+    texts = np.array([str(value) for value in values])
+    common, counts = np.unique(texts, return_counts=True)
+    common = common[np.argsort(-counts, kind="stable")][:MOST_VALUES]
+    shown: np.ndarray[Any, np.dtype[np.float64]] = (texts[:, None] == common[None, :]).astype(np.float64)
+    return shown
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None or value == "" else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def classes_of(given: str) -> list[str]:
+    """The classes of `--classes`: names with commas between them, or a file with one per line.
+
+    >>> classes_of("good, bad,unclear")
+    ['good', 'bad', 'unclear']
+    """
+    path = Path(given)
+    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else given.split(",")
+    names = [name.strip() for name in lines if name.strip()]
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
+    return names

@@ -1,0 +1,341 @@
+"""The labelling session and its server without a browser: lending, answers once, threads, restarts, the guard, sources."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import badge
+from badge.errors import DataError, InputError
+from badge.labelling.guard import key_of
+from badge.labelling.lending import Loans
+from badge.labelling.models import Table, Texts, classes_of, trainer_of
+from badge.labelling.server import app_of
+from badge.labelling.session import Refused, Session
+from badge.labelling.sources import open_source
+
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+pytest.importorskip("starlette", reason="starlette is not installed")
+
+
+def films(folder: Path, n: int = 60) -> Path:
+    path = folder / "films.csv"
+    lines = [f"f{i},{'a fine film, number' if i % 2 else 'a dull film, number'} {i}" for i in range(n)]
+    path.write_text("id,text\n" + "\n".join(f'{line.split(",")[0]},"{line.split(",", 1)[1]}"' for line in lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
+    sessions: list[Session] = []
+
+    def make(n: int = 60, batch_size: int = 10, of: int = 1, **options: Any) -> Session:
+        source = open_source(films(tmp_path, n))
+        learner = badge.ActiveLearner(
+            source.pool, Texts(2), classes=["good", "bad"], ids=source.ids, seed=0, journal=tmp_path / "labels.jsonl"
+        )
+        sessions.append(Session(learner, source, batch_size, of, **options))
+        return sessions[-1]
+
+    yield make
+    for session in sessions:
+        session.close()
+
+
+def truth(id: str) -> str:
+    return "good" if int(id[1:]) % 2 else "bad"
+
+
+def work(session: Session, client: str, count: int, name: str | None = None) -> list[str]:
+    done = []
+    task = session.next(client, name or client)
+    for i in range(count):
+        while "id" not in task and task["waiting"]:
+            time.sleep(0.02)
+            task = session.next(client, name or client)
+        if "id" not in task:
+            break
+        done.append(task["id"])
+        task = session.answer(f"{client}-{i}-{task['id']}", client, name or client, task["id"], truth(task["id"]))[
+            "next"
+        ]
+    return done
+
+
+# -- lending ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_loan_comes_back_after_a_while() -> None:
+    now = [0.0]
+    loans = Loans(seconds=10, clock=lambda: now[0])
+    assert loans.lend(["a", "b"], "ann") == "a" and loans.lend(["a", "b"], "bob") == "b"
+    assert loans.lend(["a", "b"], "eve") is None
+    now[0] = 9.0
+    assert loans.held("ann") == "a"  # renewed
+    now[0] = 11.0
+    assert loans.lend(["a", "b"], "eve") == "b" and loans.held("bob") is None
+    now[0] = 30.0
+    assert loans.lend(["a"], "eve") == "a" and loans.held("ann") is None
+
+
+def test_an_item_goes_to_one_client_at_a_time_and_stays_with_it(opened: Callable[..., Session]) -> None:
+    session = opened()
+    ids = [session.next(f"c{i}", f"p{i}")["id"] for i in range(8)]
+    assert len(set(ids)) == 8
+    assert session.next("c3", "p3")["id"] == ids[3]  # a reload of the page
+
+
+def test_all_of_a_pool_by_many_threads(opened: Callable[..., Session]) -> None:
+    session = opened(n=120, batch_size=20)
+    done: list[list[str]] = [[] for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda i=i: done[i].extend(work(session, f"c{i}", 1000))) for i in range(6)
+    ]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    everything = [id for mine in done for id in mine]
+    assert len(everything) == len(set(everything)) == 120
+    assert session.learner.labels == {id: truth(id) for id in everything}
+    assert session.next("late", "late")["done"]
+    assert session.board.overview()["labelled"] == 120
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_comes_twice_has_one_effect(opened: Callable[..., Session]) -> None:
+    session = opened()
+    id = session.next("c", "ann")["id"]
+    first = session.answer("r", "c", "ann", id, "good")
+    events = len(badge.journal.read(session.learner._journal.path))  # type: ignore[arg-type]
+    assert session.answer("r", "c", "ann", id, "bad") is first
+    assert session.learner.labels[id] == "good"
+    assert len(badge.journal.read(session.learner._journal.path)) == events  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="labelled “good” meanwhile"):
+        session.answer("r2", "d", "bob", id, "bad")
+    with pytest.raises(InputError, match="not one of the classes"):
+        session.answer("r3", "c", "ann", session.next("c", "ann")["id"], "ugly")
+    with pytest.raises(InputError, match="there is no item"):
+        session.answer("r4", "c", "ann", "f9999", "good")
+
+
+def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Callable[..., Session]) -> None:
+    session = opened()
+    first = session.next("c", "ann")["id"]
+    session.answer("1", "c", "ann", first, "good")
+    back = session.undo("2", "c", "ann")["next"]
+    assert back["id"] == first and back["was"] == "good" and session.learner.labels[first] == "good"
+    after = session.answer("3", "c", "ann", first, "bad")
+    assert after["corrected"] and session.learner.labels[first] == "bad" and after["next"]["id"] != first
+    session.skip("4", "c", "ann", after["next"]["id"], "torn page")
+    assert session.learner.skipped == {after["next"]["id"]: "torn page"}
+    assert session.undo("5", "c", "ann")["next"]["id"] == after["next"]["id"] and not session.learner.skipped
+    with pytest.raises(Refused, match="nothing to undo"):
+        session.undo("6", "d", "bob")
+
+
+def test_after_a_restart_everything_goes_on(opened: Callable[..., Session]) -> None:
+    session = opened()
+    done = work(session, "c", 12, "ann")
+    labels, pending = session.learner.labels, session.learner.pending.tolist()
+    session.close()
+    again = opened()
+    assert again.learner.labels == labels and set(pending) <= set(again.learner.pending.tolist())
+    assert again.undo("r", "new", "ann")["next"]["id"] == done[-1]
+    assert len(work(again, "d", 100, "ann")) == 48
+
+
+def test_two_people_are_asked_about_each_item(opened: Callable[..., Session]) -> None:
+    session = opened(n=12, batch_size=12, of=2)
+    assert len(work(session, "a", 12, "ann")) == 12 and not session.learner.labels
+    assert session.next("a", "ann")["waiting"]
+    assert len(work(session, "b", 12, "bob")) == 12
+    assert session.learner.labels == {f"f{i}": truth(f"f{i}") for i in range(12)}
+    assert session.next("a", "ann")["done"]
+
+
+def test_nobody_waits_for_a_training(opened: Callable[..., Session]) -> None:
+    session = opened(n=60, batch_size=4)
+    release = threading.Event()
+    fit = session.learner.trainer.fit
+    session.learner.trainer.fit = lambda *given: release.wait(20) and fit(*given)
+    done = work(session, "c", 25)  # many more than a batch, while the first model trains
+    assert len(done) == 25 and session.learner.labels == {id: truth(id) for id in done}
+    assert "random" in session.next("c", "c")["why"]
+    release.set()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not session.picker.guess:
+        time.sleep(0.02)
+    assert session.picker.guess
+    assert len(work(session, "c", 5)) == 5
+
+
+def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Callable[..., Session]) -> None:
+    session = opened(n=30, batch_size=4)
+
+    def fail(*given: Any) -> None:
+        raise InputError("no model today")
+
+    session.learner.trainer.fit = fail
+    assert len(work(session, "c", 20)) == 20
+    end = time.monotonic() + 10
+    while time.monotonic() < end and not session.state()["overview"]["trouble"]:
+        time.sleep(0.02)
+    assert "no model today" in session.state()["overview"]["trouble"]
+
+
+# -- the server's guard --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(opened: Callable[..., Session], tmp_path: Path) -> Iterator[Any]:
+    from starlette.testclient import TestClient
+
+    app = app_of(opened(), "secret", "127.0.0.1", 8600, "ann")
+    yield TestClient(app, base_url="http://127.0.0.1:8600")
+
+
+def post(client: Any, path: str, body: Any, **headers: str) -> Any:
+    sent = {"origin": "http://127.0.0.1:8600", "content-type": "application/json", **headers}
+    return client.post(path, content=body if isinstance(body, bytes) else json.dumps(body), headers=sent)
+
+
+def test_only_the_token_lets_in_and_then_the_cookie(client: Any) -> None:
+    assert client.get("/").status_code == client.get("/api/state").status_code == 401
+    assert client.get("/?token=wrong").status_code == 401
+    opened = client.get("/?token=secret")
+    assert opened.status_code == 200
+    cookie = opened.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "secret" not in cookie
+    assert client.get("/api/state").status_code == 200  # by the cookie
+    policy = opened.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert opened.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"host": "evil.example:8600", "origin": "http://evil.example:8600"}, 421),
+        ({"host": "192.168.0.7:8600", "origin": "http://192.168.0.7:8600"}, 421),
+        ({"content-type": "text/plain"}, 415),
+        ({}, 200),
+        ({"host": "localhost:8600", "origin": "http://localhost:8600", "cookie": "bad"}, 401),
+    ],
+)
+def test_writes_come_from_our_own_page(client: Any, headers: dict[str, str], status: int) -> None:
+    client.get("/?token=secret")
+    assert post(client, "/api/next", {"client": "c", "name": "ann"}, **headers).status_code == status
+
+
+def test_large_and_broken_requests(client: Any) -> None:
+    client.get("/?token=secret")
+    assert post(client, "/api/next", b"x" * 70_000).status_code == 413
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 1000
+
+    sent = {"origin": "http://127.0.0.1:8600", "content-type": "application/json"}
+    assert client.post("/api/next", content=endless(), headers=sent).status_code == 413  # without a length
+    for body in (b"", b"{", b"[]", b'{"client": "c"}', b'{"client": 5, "name": "a"}', b'{"client": "c", "name": ""}'):
+        assert post(client, "/api/next", body).status_code == 400
+    assert (
+        post(
+            client, "/api/answer", {"request": "r", "client": "c", "name": "a", "id": [1], "label": "good"}
+        ).status_code
+        == 400
+    )
+    assert client.put("/api/next").status_code == 405
+    assert client.get("/api/labels?page=-1").status_code == client.get("/api/labels?page=x").status_code == 200
+    assert client.get("/static/label.html").status_code == client.get("/nothing").status_code == 404
+
+
+def test_the_key_is_kept_and_only_for_its_owner(tmp_path: Path) -> None:
+    first = key_of(tmp_path / "labels.jsonl")
+    assert key_of(tmp_path / "labels.jsonl") == first and len(first) >= 30
+    assert (tmp_path / "labels.jsonl.key").stat().st_mode & 0o077 == 0
+
+
+# -- sources and models ------------------------------------------------------------------------------------------------------
+
+
+def test_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n")
+    assert open_source(tmp_path / "a.txt").pool == ["one", "two"]
+    (tmp_path / "a.csv").write_text(
+        'key,review,stars\nk1,"two\nlines, ""quoted""",4\nk2,short,1\n', encoding="utf-8-sig"
+    )
+    source = open_source(tmp_path / "a.csv", text="review", id="key")
+    assert source.pool[0] == 'two\nlines, "quoted"' and source.ids == ["k1", "k2"]
+    assert source.shown(1) == {"kind": "text", "text": "short", "fields": [["stars", "1"]]}
+    rows = open_source(tmp_path / "a.csv", id="key")
+    assert rows.kind == "row" and rows.shown(1)["fields"] == [["review", "short"], ["stars", "1"]]
+    (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "x"}\n{"id": 9, "text": "y"}\n')
+    assert open_source(tmp_path / "a.jsonl").ids == [7, 9]
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pyarrow.table({"text": ["p", "q"]}), tmp_path / "a.parquet")
+    assert open_source(tmp_path / "a.parquet").pool == ["p", "q"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,text\n1,x\n1,y\n", "stands at items 1 and 2"),
+        ("a.csv", "text\nonly\n", "at least 2"),
+        ("a.csv", "a,b\n1\n2,3\n", "row 2: not as many values"),
+        ("a.jsonl", '{"text": "x"}\nnope\n', "line 2 is no JSON"),
+        ("a.jsonl", "[1]\n[2]\n", "line 1 is a list"),
+        ("a.doc", "x", "ends in .doc"),
+        ("a.txt", "\xff", "not UTF-8"),
+    ],
+)
+def test_files_that_cannot_be_labelled(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / name)
+
+
+def test_more_files_that_cannot(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no"):
+        open_source(tmp_path / "nothing.csv")
+    with pytest.raises(DataError, match="holds 0 images"):
+        open_source(tmp_path)
+    with pytest.raises(DataError, match="no such column"):
+        open_source(films(tmp_path), text="review")
+    with pytest.raises(InputError, match="at least 2 different"):
+        classes_of("one")
+    with pytest.raises(InputError, match="two answers"):
+        trainer_of("text", 2, "hf:x", "a:b")
+    with pytest.raises(InputError, match="rows of a table"):
+        trainer_of("row", 2, "hf:x")
+
+
+def test_a_table_is_learnt(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"kind": "ab"[i % 2], "size": f"{rng.normal():.3f}", "missing": None if i % 3 else "4"} for i in range(80)]
+    table = Table(2)
+    prepared = table.prepare(rows)
+    assert prepared.shape == (80, 4) and bool(prepared.isfinite().all())
+    model = table.fit(prepared[:40], np.arange(40) % 2, rng)
+    said = badge.predict(model, prepared).probabilities.argmax(dim=1).numpy()
+    assert (said == np.arange(80) % 2).mean() > 0.95
+
+
+def test_texts_without_words() -> None:
+    assert Texts(2).prepare(["!", "?", "!?", ""]).shape[0] == 4
+    assert Texts(2).prepare(["日本", "日本語", "語学"]).isfinite().all()

@@ -1,0 +1,111 @@
+"""A labelling server as a process of its own, and a browser to open its page: what the tests of the page stand on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import badge
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SOURCE = str(Path(badge.__file__).parents[1])
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Server:
+    """`badge label` with these arguments, in a folder; can be killed and started again on its port."""
+
+    def __init__(self, folder: Path, *arguments: str, seconds: float = 60) -> None:
+        self.folder, self.arguments, self.seconds, self.port = folder, arguments, seconds, free_port()
+        self.start()
+
+    def start(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self.log = self.folder / "server.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "badge", "label", *self.arguments, "--port", str(self.port)],
+                cwd=self.folder, stdout=log, stderr=subprocess.STDOUT, env=environment,
+            )  # fmt: skip
+        end = time.monotonic() + self.seconds
+        while not (found := re.search(r"http://\S+", self.log.read_text())) or not self._answers():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no server: {self.log.read_text()}")
+            time.sleep(0.05)
+        self.url = found[0]
+        self.home = f"http://127.0.0.1:{self.port}"
+
+    def _answers(self) -> bool:
+        with socket.socket() as attempt:
+            attempt.settimeout(0.2)
+            return attempt.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> str:
+        """Ctrl-C; what it printed."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        return self.log.read_text()
+
+
+class Person:
+    """A page in a browser context of its own, used as a person would use it."""
+
+    def __init__(self, browser: Any, url: str, name: str = "ann", **context: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **context})
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.add_init_script(f"localStorage.getItem('badge-name') ?? localStorage.setItem('badge-name', '{name}')")
+        self.page.goto(url)
+        self.settle()
+
+    def settle(self) -> None:
+        self.page.wait_for_function("() => document.querySelector('#work').getAttribute('aria-busy') === 'false'")
+
+    def text(self) -> str:
+        return str(self.page.inner_text("#item .text"))
+
+    def press(self, key: str) -> None:
+        """Press a key that answers, and wait for what comes of it."""
+        before = self.page.inner_text("#said"), self.page.inner_text("#item")
+        self.page.keyboard.press(key)
+        self.page.wait_for_function(
+            "before => { const at = id => document.getElementById(id); return at('work').ariaBusy === 'false' && "
+            "(at('said').innerText !== before[0] || at('item').innerText !== before[1]) }",
+            arg=list(before),
+        )
+
+    def close(self) -> None:
+        self.context.close()
