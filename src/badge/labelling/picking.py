@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from badge.errors import BadgeError, InputError
 from badge.labelling.sources import Id
-from badge.labelling.words import RANDOM, UNKNOWN, reasons
+from badge.labelling.words import RANDOM, reasons
 from badge.learner import ActiveLearner
 from badge.training.fit import prepared
 
@@ -83,7 +83,7 @@ class Picker:
         """What takes long and can be done before there are labels: an encoder's pass over the pool, for one."""
         prepared(self.learner.trainer, self.learner.pool)
         if self._pending > self.batch_size // 2:
-            self._explain(UNKNOWN)
+            self._explain()
 
     def _fill(self) -> None:
         while not self._ended and len(self.learner.pending) <= self.batch_size // 2 and self.left() > 0:
@@ -93,7 +93,7 @@ class Picker:
         self.busy = True
         try:
             self._number(self.learner.ask(min(self.batch_size, self.left()), of=self.of).tolist())
-            self._explain(RANDOM)
+            self._explain()
             self.trouble = None
         finally:
             self.busy = False
@@ -110,13 +110,13 @@ class Picker:
         still_open = sum(self.batch_of.get(other) == number for other in pending)
         return {"number": number, "size": self.sizes[number - 1], "done": self.sizes[number - 1] - still_open}
 
-    def _explain(self, otherwise: str) -> None:
+    def _explain(self) -> None:
         """Keep why the last batch was picked: its model is at hand now."""
         ids = self.learner.batches[-1].tolist()
         try:
             why = self.learner.explain()
         except InputError:  # drawn uniformly
-            self.why.update(dict.fromkeys(ids, otherwise))
+            self.why.update(dict.fromkeys(ids, RANDOM))
             return
         self.why.update(zip(ids, reasons(why, self.size), strict=True))
         self.guess.update(zip(ids, zip(why.label.tolist(), why.confidence.tolist(), strict=True), strict=True))

@@ -197,15 +197,15 @@ class Session:
         return found
 
     def _task(self, id: Id, was: Any = None) -> Reply:
-        guess = self.picker.guess.get(id)
-        asked = id in self.picker.batch_of
+        guess, pending = self.picker.guess.get(id), self.learner.pending.tolist()
+        asked = id in pending or id in self.picker.batch_of
         return {
             "id": id,
             "item": self.source.shown(self.position(id)),
             "why": self.picker.why.get(id, UNKNOWN) if asked else WHILE_PICKING,
             "guess": None if guess is None else {"label": self.learner.classes[guess[0]], "confidence": guess[1]},
             "was": was,
-            "batch": self.picker.batch(id, self.learner.pending.tolist()),
+            "batch": self.picker.batch(id, pending),
             **self._around(),
         }
 

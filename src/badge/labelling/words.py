@@ -12,7 +12,7 @@ RANDOM = "Drawn at random: there is no model yet that could choose."
 WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
 #: probability of the best guess above which a model counts as sure
 SURE = 0.95
-UNKNOWN = "Picked by the model before the server was started again."
+UNKNOWN = "Picked by the model."
 
 
 def reasons(why: Explanation, pool: int) -> list[str]:
