@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import itertools
 import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ from badge.experiment import (
     run_cells,
 )
 
+cell_module = importlib.import_module("badge.experiment.cell")
+origin = importlib.import_module("badge.experiment.origin")
 GRIDS = Path(__file__).parents[2] / "grids"
 CELL = Cell("own_parts:blobs", "own_parts:small", "badge", batch_size=10, initial=12, labels=45, max_epochs=30)
 
@@ -93,6 +97,7 @@ def test_every_round_records_what_the_report_reads(reference: Path) -> None:
     start, *rest = journal.read(journal_path(CELL, reference))
     assert start["event"] == "start" and start["format"] == journal.FORMAT
     assert start["cell"] == CELL.__dict__ and start["cell"]["threads"] == 1
+    assert len(start["data"].pop("digest")) == 32 and set(start["code"]) == {"data", "model"}
     assert start["data"] == {
         "name": "own_parts:blobs",
         "rows": 150,
@@ -101,7 +106,7 @@ def test_every_round_records_what_the_report_reads(reference: Path) -> None:
         "text": "150 of 1,000",
     }
     assert {"badge", "python", "torch", "numpy"} <= set(start["versions"]) and "git" in start
-    assert rest[-1] == {"event": "end", "reason": "labels reached"}
+    assert rest[-1] == {"event": "end", "reason": "labels reached", "labels": 45}
     recorded = [event for event in rest if event["event"] == "round"]
     assert [event["round"] for event in recorded] == [0, 1, 2, 3, 4]
     assert [event["labels"] for event in recorded] == [12, 22, 32, 42, 45]  # the last batch is smaller
@@ -138,7 +143,7 @@ def test_where_a_run_ends(settings: dict[str, Any], labels: list[int], reason: s
     (cell,) = variants("rand", batch_size=40, **settings)
     run_cell(cell, tmp_path)
     assert [event["labels"] for event in rounds(cell, tmp_path)] == labels
-    assert content(cell, tmp_path)[-1] == {"event": "end", "reason": reason}
+    assert content(cell, tmp_path)[-1] == {"event": "end", "reason": reason, "labels": cell.labels}
 
 
 def test_without_labels_a_run_ends_at_fifty_thousand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,13 +238,138 @@ def test_finished_cells_are_not_touched(reference: Path) -> None:
 
 
 def test_other_settings_do_not_continue_a_journal(reference: Path) -> None:
-    other = Cell(**{**CELL.__dict__, "labels": 60})
-    with pytest.raises(JournalError, match="was made with labels = 45, now 60: use another --out folder"):
+    other = Cell(**{**CELL.__dict__, "labels": 30})
+    with pytest.raises(JournalError, match="was made with labels = 45, now 30: use another --out folder"):
         run_cell(other, reference)
     failed = run_cells([other], reference, Serial(), quiet([other]))
     assert [outcome.error for outcome in failed] == [
-        f"{journal_path(CELL, reference)} was made with labels = 45, now 60: use another --out folder"
+        f"{journal_path(CELL, reference)} was made with labels = 45, now 30: use another --out folder"
     ]
+
+
+@pytest.mark.parametrize("strategy", ["badge", "own_parts:Counting"])
+def test_more_labels_go_on_to_the_same_bits(strategy: str, tmp_path: Path) -> None:
+    """A run that ended at 32 labels, or was stopped on the way there or on, is the run that was asked for 62."""
+    short, long = (variants(strategy, labels=labels)[0] for labels in (32, 62))
+    run_cell(long, tmp_path / "at once")
+    expected = told(long, tmp_path / "at once")
+    run_cell(short, tmp_path)
+    ended = journal_path(short, tmp_path).read_bytes()
+    assert finished(short, tmp_path) and not finished(long, tmp_path)
+    run_cell(long, tmp_path)
+    assert finished(long, tmp_path) and told(long, tmp_path) == expected
+    whole = journal_path(long, tmp_path).read_bytes()
+    with pytest.raises(JournalError, match="was made with labels = 62, now 32"):
+        run_cell(short, tmp_path)
+    cuts = np.cumsum([len(line) + 1 for line in whole.splitlines()]).tolist()
+    for cut in cuts[3:-1]:
+        journal_path(long, tmp_path).write_bytes(whole[:cut])
+        run_cell(long, tmp_path)
+        assert told(long, tmp_path) == expected, f"cut at {cut} (it had ended at {len(ended)})"
+    forever = Cell(**{**long.__dict__, "labels": None})
+    run_cell(forever, tmp_path)
+    assert rounds(forever, tmp_path)[-1]["labels"] == 90
+    run_cell(Cell(**{**long.__dict__, "labels": 5000}), tmp_path)  # the pool has no more
+
+
+def told(cell: Cell, folder: Path) -> list[dict[str, Any]]:
+    """The rounds that count (the last of each number), without seconds."""
+    return [
+        {key: value for key, value in event.items() if not key.endswith("seconds")}
+        for event in {event["round"]: event for event in rounds(cell, folder)}.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "labels", "why"),
+    [("badge", 45, "its last batch was cut to 3 of 10"), ("albl", 42, "albl sets its rates by the number of batches")],
+)
+def test_a_run_that_would_be_another_one_does_not_go_on(strategy: str, labels: int, why: str, tmp_path: Path) -> None:
+    run_cell(variants(strategy, labels=labels)[0], tmp_path)
+    with pytest.raises(JournalError, match=rf"cannot go on to 60 labels \({why}\): use another --out folder"):
+        run_cell(variants(strategy, labels=60)[0], tmp_path)
+
+
+# -- what it ran on ----------------------------------------------------------------------------------------------------
+
+OWN = """
+import numpy as np
+from torch import nn
+from badge.data import Dataset
+import {helper}
+
+def load(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(80, 2)).astype("float32") * {helper}.SCALE
+    return Dataset(x[:60], (x[:60, 0] > 0).astype(int), x[60:], (x[60:, 0] > 0).astype(int), classes=2, lr=0.02)
+
+def build(shape, classes):
+    return nn.Linear(shape[0], classes)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Writes a module of one's own and its helper, and forgets what was loaded of them before."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(source: str = OWN, scale: str = "1.0") -> Cell:
+        (tmp_path / "edited.py").write_text(source.format(helper="edited_helper"))
+        (tmp_path / "edited_helper.py").write_text(f"SCALE = {scale}\n")
+        forget()
+        return Cell("edited:load", "edited:build", "rand", batch_size=10, initial=10, labels=30, max_epochs=5)
+
+    def forget() -> None:
+        for name in ("edited", "edited_helper"):
+            sys.modules.pop(name, None)
+            for cached in (tmp_path / "__pycache__").glob(f"{name}.*"):
+                cached.unlink()
+        importlib.invalidate_caches()
+        origin.code_digest.cache_clear()
+        cell_module.load.cache_clear()
+
+    yield write
+    forget()
+
+
+def test_an_edit_of_ones_own_code_is_noticed(own: Any, tmp_path: Path) -> None:
+    cell = own()
+    run_cell(cell, tmp_path)
+    assert finished(own(), tmp_path)
+    assert finished(own(OWN + "\n# a remark\n"), tmp_path), "what does not run does not count"
+    for edited in (own(OWN.replace("x[:60, 0] > 0", "x[:60, 1] > 0")), own(scale="2.0")):
+        message = (
+            r"was made by another version of the code of edited:load \(data\): put the old one back, or use another"
+        )
+        with pytest.raises(JournalError, match=message):
+            finished(edited, tmp_path)
+        failed = run_cells([edited], tmp_path, Serial(), quiet([edited]))
+        assert "another version of the code of edited:load" in str(failed[0].error)
+
+
+def test_other_data_under_the_same_name_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BADGE_DATA", str(tmp_path))
+    cell = Cell("mine", "mlp", "rand", batch_size=10, initial=10, labels=30, max_epochs=3, width=8)
+    x, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
+    np.savez(tmp_path / "mine.npz", X=x, y=y)
+    run_cell(cell, tmp_path)
+    whole = journal_path(cell, tmp_path).read_bytes().splitlines(keepends=True)
+    journal_path(cell, tmp_path).write_bytes(b"".join(whole[:-3]))
+    x[0, 0] += 1
+    np.savez(tmp_path / "mine.npz", X=x, y=y)
+    cell_module.load.cache_clear()
+    with pytest.raises(JournalError, match="was made on other data of the name mine: put the old one back"):
+        run_cell(cell, tmp_path)
+
+
+def test_the_report_says_where_runs_of_different_code_are_compared(own: Any, tmp_path: Path) -> None:
+    run_cell(own(), tmp_path / "a")
+    edited = own(OWN.replace("x[60:, 0] > 0", "x[60:, 1] > 0"))
+    run_cell(Cell(**{**edited.__dict__, "strategy": "conf"}), tmp_path / "b")
+    topics = {note.topic: note.text for note in stats.load([tmp_path / "a", tmp_path / "b"]).notes}
+    assert "edited:load (data)" in topics["runs of different code"]
+    assert "edited:load" in topics["runs on different data"]
 
 
 def test_other_versions_are_noted_once(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ class Counting:
         self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
     ) -> np.ndarray:
         self.asked += 1
-        return np.arange(self.asked, self.asked + k)
+        return np.arange(self.asked, self.asked + k) % len(outputs)
 
     def picked(self, ids: np.ndarray) -> None: ...
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import badge
 from badge.cli import app
 from badge.errors import InputError, ModelError
-from badge.experiment.cell import Cell, journal_path, run_cell
+from badge.experiment import Cell, journal_path, run_cell
 from badge.training import Frozen
 from badge.training.encoders import rows_of
 from badge.training.linear import fit_linear

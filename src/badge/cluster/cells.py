@@ -17,8 +17,9 @@ from typing import Any
 
 from badge.cluster.session import connected, cpus, errors_from_afar, ready
 from badge.errors import ClusterError
-from badge.experiment.cell import Cell, continue_cell, journal_path
+from badge.experiment.cell import Cell, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure
+from badge.experiment.resuming import journal_path
 from badge.journal import Event, Journal
 
 __all__ = ["RayCells"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from badge.experiment.cell import Cell, finished, journal_path, run_cell
+from badge.experiment.cell import Cell, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Processes, Serial
 from badge.experiment.grid import cells_of, read_grid, read_grids
+from badge.experiment.resuming import finished, journal_path
 from badge.experiment.runner import run_cells
 
 __all__ = [

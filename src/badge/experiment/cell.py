@@ -8,11 +8,8 @@ with, from the same seeds, so a cell that was killed ends with the same picks an
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,11 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 
-import badge
 from badge import data, strategies
 from badge.core.numbers import positive, whole
 from badge.data import Dataset
-from badge.errors import InputError, JournalError, MissingExtraError
+from badge.errors import InputError, MissingExtraError
+from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
+from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
 from badge.journal import FORMAT, Event, Journal
 from badge.journal.events import Start
@@ -41,7 +39,7 @@ from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
 from badge.training.trainer import Trainer
 
-__all__ = ["Cell", "continue_cell", "finished", "journal_path", "run_cell"]
+__all__ = ["Cell", "continue_cell", "run_cell"]
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
@@ -94,42 +92,11 @@ class Cell:
         return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
 
 
-def journal_path(cell: Cell, folder: Path) -> Path:
-    return folder / f"{cell.name}.jsonl"
-
-
-def finished(cell: Cell, folder: Path) -> bool:
-    """Whether the cell's journal ends in an `end` event; a journal of other settings is an error.
-
-    Reads the first line and the last: a grid has a thousand journals of a megabyte.
-    """
-    path = journal_path(cell, folder)
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        first = file.readline()
-        file.seek(max(0, path.stat().st_size - 4096))
-        last = file.read().splitlines()[-1:]
-    try:
-        check_start(json.loads(first), cell, path)
-        ending = json.loads(last[0])
-    except (ValueError, IndexError):  # torn; opening it for appending sees to that
-        return False
-    return isinstance(ending, dict) and ending.get("event") == "end"
-
-
-def check_start(start: Any, cell: Cell, path: Path) -> None:
-    """Refuse a journal of other settings, naming the first that differs."""
-    recorded = start.get("cell", {}) if isinstance(start, dict) else {}
-    for field, value in asdict(cell).items():
-        if recorded.get(field) != value:
-            raise JournalError(
-                f"{path} was made with {field} = {recorded.get(field)!r}, now {value!r}: use another --out folder"
-            )
-
-
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
-    """Run a cell to its end, from wherever its journal stops."""
+    """Run a cell to its end, from wherever its journal stops.
+
+    With more `labels` than before it goes on, to the bit as if it had been asked for so many at once.
+    """
     with Journal(journal_path(cell, folder), sync=False) as journal:
         continue_cell(journal, cell, notify)
 
@@ -137,26 +104,35 @@ def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, ac
 def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
     """The same in a journal that is open already."""
     with threads(cell.threads):
+        more = False
         if journal.events:
             check_start(journal.events[0], cell, journal.path)
-        if journal.of("end"):
-            return
+            marks = [event for event in journal.of(["resume", "end"]) if event["event"] == "end" or "labels" in event]
+            last = marks[-1] if marks else {}
+            more = goes_on(cell, last.get("labels", journal.events[0]["cell"]["labels"]), last, journal.path)
+            if last.get("event") == "end" and not more:
+                return
+        if more:
+            check_whole_batches(journal, cell)
         dataset = load(cell.data, cell.seed, cell.raw)
-        _start(journal, cell, dataset)
+        _start(journal, cell, dataset, more)
         _rounds(journal, cell, dataset, notify)
 
 
-def _start(journal: Journal, cell: Cell, dataset: Dataset) -> None:
-    """Write who we are, or that we have changed since."""
+def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
+    """Write who we are, or that we have changed since; `more`: that there are to be more labels than before."""
     where = {"versions": versions(), "git": git_revision()}
     if not journal.events:
         about = {"name": cell.data} | {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
-        start = Start(format=FORMAT, cell=asdict(cell), data=about)
-        journal.append({**start.event(), **where})
+        about["digest"] = data_digest(dataset)
+        start = Start(format=FORMAT, cell=asdict(cell), data=about).event()
+        code = code_digests(cell)
+        journal.append({**start, **({"code": code} if code else {}), **where})
         return
+    check_data(journal.events[0], dataset, journal.path)
     last = journal.of(["start", "resume"])[-1]
-    if {key: last.get(key) for key in where} != where:
-        journal.append({"event": "resume", **where})
+    if more or {key: last.get(key) for key in where} != where:
+        journal.append({"event": "resume", **({"labels": cell.labels} if more else {}), **where})
 
 
 def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
@@ -167,16 +143,19 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
-    recorded = journal.of("round")
+    recorded = list({event["round"]: event for event in journal.of("round")}.values())
+    if recorded and recorded[-1]["picked"] is None and recorded[-1]["labels"] < total:
+        recorded.pop()  # it was the last, and has chosen nothing
     while not recorded or recorded[-1]["labels"] < total:
-        if len(learner.batches) == len(recorded) + 1:  # else the next batch was chosen and its round not recorded
+        # else the next batch was chosen and its round not recorded, or this round is told again, with a choice
+        if len(learner.batches) == len(recorded) + 1 and len(learner.pending):
             learner.tell(learner.pending, dataset.y_train[learner.pending])
         recorded.append(_round(learner, trainer, cell, dataset, total) | {"round": len(recorded)})
         journal.append(recorded[-1])
         journal.sync()  # once a round: a round that a power loss takes is computed again
         notify(recorded[-1]["labels"], total, recorded[-1]["test_accuracy"])
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
-    journal.append({"event": "end", "reason": reason})
+    journal.append({"event": "end", "reason": reason, "labels": cell.labels})
     journal.sync()
 
 
@@ -273,30 +252,3 @@ def _pools_of_threads() -> Any:
     except ImportError:
         raise MissingExtraError("running experiments", "threadpoolctl", "study") from None
     return ThreadpoolController()
-
-
-def versions() -> dict[str, str]:
-    return {
-        "badge": badge.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-    }
-
-
-@lru_cache(maxsize=1)
-def git_revision() -> str | None:
-    """The revision of the current directory's repository, with "+" where files differ from it; None outside of one."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return described.stdout.strip() or None

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from badge import data, strategies
 from badge.errors import BadgeError
-from badge.experiment.cell import Cell, Notify, finished, journal_path, load, run_cell
+from badge.experiment.cell import Cell, Notify, load, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, failure
+from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
 from badge.training import networks
 

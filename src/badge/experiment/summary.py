@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from badge import journal
-from badge.experiment.cell import Cell, journal_path
+from badge.experiment.cell import Cell
+from badge.experiment.resuming import journal_path
 
 __all__ = ["final_accuracies", "text_table"]
 

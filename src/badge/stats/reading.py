@@ -1,39 +1,39 @@
-"""Reading and writing results: a folder of journals, one journal, or one flat CSV file."""
+"""Reading results: folders of journals, single journals, flat tables (CSV, parquet), or several of these together."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import json
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import StringIO, TextIOWrapper
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from badge.core.progress import bar
-from badge.errors import DataError, InputError, JournalError
+from badge.errors import DataError, JournalError
 from badge.journal import Event, read
+from badge.stats.flat import PARQUET, empty_batches_apart, load_csv, load_parquet
+from badge.stats.origins import mixed_origins
 from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
 
-__all__ = ["load", "write_csv"]
+__all__ = ["load"]
 
 #: The topic of notes on runs that ended in an error.
 FAILED = "failed runs"
-#: Rows of a CSV file that are read at once.
-PIECE = 10_000
 _ROUND = ("round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds")
 _TEXT = ("data", "model", "strategy")
 #: Fields of a cell that may differ between the runs of one setting.
 _NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")
+_KINDS = "a folder of journals, a journal (.jsonl) or a flat table (.csv, .parquet)"
 
 
-def load(source: str | Path, progress: bool = False) -> Results:
-    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, or of one flat CSV file (or .csv.gz).
+def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> Results:
+    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, of one flat table (CSV, .csv.gz or
+    parquet), or of several of these together.
 
     >>> import tempfile; from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,166 +45,80 @@ def load(source: str | Path, progress: bool = False) -> Results:
     ...     load(path)
     Results(1 run of 1 strategy in 1 setting, 2 rows)
     """
-    path = Path(source)
-    if path.is_dir():
-        files = sorted(path.rglob("*.jsonl"))
-        if not files:
-            tables = sorted(path.glob("*.csv"))
-            hint = f"; for a flat table name the file itself, e.g. {tables[0]}" if tables else ""
-            raise DataError(f"no journals (*.jsonl) below {path}{hint}")
-        return _load_journals(files, progress)
-    if not path.is_file():
-        raise DataError(f"{path} does not exist: give a folder of journals, a journal (.jsonl) or a flat CSV file")
-    if path.suffix == ".jsonl":
-        return _load_journals([path], progress)
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    if not sources:
+        raise DataError(f"nothing to read: give {_KINDS}")
+    journals: list[Path] = []
+    tables: list[Results] = []
+    notes: list[Note] = []
+    for path in map(Path, sources):
+        if path.is_dir():
+            journals += _journals_below(path, notes)
+        elif not path.is_file():
+            what = "is not a file or folder" if path.exists() else "does not exist"
+            raise DataError(f"{str(path)[:200]} {what}: give {_KINDS}")
+        elif path.suffix == ".jsonl":
+            journals.append(path)
+        else:
+            tables.append(_load_table(path, progress))
+    if journals:
+        tables.append(_load_journals(journals, progress))
+    return (tables[0] if len(tables) == 1 else Results.joined(tables)).with_notes(notes)
+
+
+def _journals_below(folder: Path, notes: list[Note]) -> list[Path]:
+    found = sorted(folder.rglob("*.jsonl"))
+    files = [path for path in found if path.is_file()]  # a pipe of that name would never end
+    notes += [Note("files left out", f"{path.name}: not a file") for path in found if path not in files]
+    if not files:
+        tables = sorted(folder.glob("*.csv"))
+        hint = f"; for a flat table name the file itself, e.g. {tables[0]}" if tables else ""
+        raise DataError(f"no journals (*.jsonl) below {folder}{hint}")
+    return files
+
+
+def _load_table(path: Path, progress: bool) -> Results:
+    if path.suffix.lower() in PARQUET:
+        return load_parquet(path)
     try:
-        return _load_csv(path, progress)
+        return load_csv(path, progress)
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a CSV file in UTF-8: {error}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} is damaged: {error}") from None
-
-
-def write_csv(results: Results, path: str | Path) -> None:
-    """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything.
-
-    Compressed where the name ends in .gz.
-    """
-    optional = [name for name in OPTIONAL if name in results.optional and not np.isnan(results.optional[name]).all()]
-    columns = [getattr(results, name).tolist() for name in REQUIRED]
-    columns += [[_cell(value) for value in results.optional[name].tolist()] for name in optional]
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    text = StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*REQUIRED, *optional])
-    writer.writerows(zip(*columns, strict=True))
-    content = text.getvalue().encode()
-    target.write_bytes(
-        gzip.compress(content, mtime=0) if target.suffix == ".gz" else content
-    )  # the same rows, the same bytes
-
-
-def _cell(value: float) -> str:
-    """A number without a needless ".0"; nothing for NaN; `-inf` as it is."""
-    if np.isnan(value):
-        return ""
-    return str(int(value)) if np.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
-
-
-def _load_csv(path: Path, progress: bool) -> Results:
-    with (
-        path.open("rb") as raw,
-        _decompressed(raw, path) as plain,
-        TextIOWrapper(plain, encoding="utf-8-sig", newline="") as file,
-    ):
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        missing = [name for name in REQUIRED if name not in header]
-        if missing:
-            raise InputError(
-                f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-                f"needed: {', '.join(REQUIRED)}; found: {', '.join(header) or 'nothing'}"
-            )
-        doubled = sorted({name for name in header if header.count(name) > 1 and name in (*REQUIRED, *OPTIONAL)})
-        if doubled:
-            raise InputError(f"{path} has the column {doubled[0]} {header.count(doubled[0])} times")
-        size = path.stat().st_size // 1000
-        with bar("reading results (kB)", total=size, enabled=progress) as advance:
-            pieces = _pieces((row for row in reader if row), lambda: raw.tell() // 1000, advance)
-            columns = _read_columns(pieces, header, str(path))
-    if not len(columns["data"]):
-        raise InputError(f"{path} has a header and no rows")
-    if "log_det" in columns and "mean_norm" in columns:
-        columns["log_det"] = _empty_batches_apart(columns["log_det"], columns["mean_norm"])
-    return Results.of(columns)
-
-
-def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
-
-
-def _pieces(
-    rows: Iterator[list[str]], position: Callable[[], int], advance: Callable[[float], None]
-) -> Iterator[list[list[str]]]:
-    """Rows in pieces, with progress by the position in the file."""
-    before = 0
-    while piece := list(islice(rows, PIECE)):
-        yield piece
-        advance(position() - before)
-        before = position()
-
-
-def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path: str) -> dict[str, Any]:
-    """The known columns of a CSV file, piece by piece: hundreds of thousands of rows at once are slow to turn over."""
-    known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
-    pieces: dict[str, list[Any]] = {name: [] for name in known}
-    before = 0
-    for rows in row_pieces:
-        for i, row in enumerate(rows):
-            if len(row) != len(header):
-                raise InputError(
-                    f"{path}: row {before + i + 1} after the header has {len(row)} cells, the header {len(header)}"
-                )
-        cells = dict(zip(header, zip(*rows, strict=True), strict=True))
-        for name in known:
-            column = cells[name]
-            pieces[name].append(
-                np.array([cell.strip() for cell in column])
-                if name in _TEXT
-                else _numbers(column, f"{path}: {name}", before)
-            )
-        before += len(rows)
-    return {name: np.concatenate(arrays) if arrays else np.empty(0) for name, arrays in pieces.items()}
-
-
-def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float64]:
-    """The numbers of some cells, NaN for empty ones; `before`: how many rows come before them, for the message."""
-    try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
-    except ValueError:
-        pass
-    values = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        try:
-            values[i] = float(cell) if cell.strip() else np.nan
-        except ValueError:
-            row = before + i + 1
-            raise InputError(f"{what} has {cell!r} in row {row} after the header, which is not a number") from None
-    return values
-
-
-def _empty_batches_apart(log_det: NDArray[np.float64], mean_norm: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-inf where a batch was chosen (it has a mean norm) and the log-determinant is empty: so the journals mean it."""
-    return np.where(np.isnan(log_det) & ~np.isnan(mean_norm), -np.inf, log_det)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _load_journals(files: list[Path], progress: bool) -> Results:
     columns: dict[str, list[Any]] = {name: [] for name in (*REQUIRED, *OPTIONAL)}
     notes: list[Note] = []
-    cells: list[Mapping[str, Any]] = []
+    starts: list[Mapping[str, Any]] = []
     with bar("reading journals", total=len(files), enabled=progress) as advance:
         for path in files:
-            cell = _add_journal(path, columns, notes)
-            cells += [cell] if cell else []
+            start = _add_journal(path, columns, notes)
+            starts += [start] if start else []
             advance(1)
     if failures := sum(note.topic == FAILED for note in notes):
         count = f"{failures:,} of {len(files):,} journals"
         text = f"{count}; what they did before that counts, and the same command tries them again"
         notes.insert(next(i for i, note in enumerate(notes) if note.topic == FAILED), Note(FAILED, text))
-    notes += _mixed_options(cells)
+    notes += [*_mixed_options([start["cell"] for start in starts]), *mixed_origins(starts)]
     if not columns["data"]:
         raise DataError(
             f"no finished round in {len(files)} journal{'s' * (len(files) > 1)} ({files[0]} …): nothing to report yet"
         )
     table: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in columns if name not in _TEXT}
     table |= {name: columns[name] for name in _TEXT}
-    table["log_det"] = _empty_batches_apart(table["log_det"], table["mean_norm"])
+    table["log_det"] = empty_batches_apart(table["log_det"], table["mean_norm"])
     return Results.of(table, notes)
 
 
 def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Mapping[str, Any] | None:
-    """Append the rounds of one journal to `columns`, and what is odd about it to `notes`; its cell, if it counts."""
+    """Append the rounds of one journal to `columns`, and what is odd about it to `notes`; its start, if it counts."""
+    if not _begins_as_an_experiment(path):
+        notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
+        return None
     start: Mapping[str, Any] | None = None
     rounds: dict[int, Mapping[str, Any]] = {}  # a resumed run may write a round again: the last one counts
     ended, failed = False, None
@@ -215,47 +129,84 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
                 raise JournalError(f"{path} holds two different runs; keep one journal per run")
             start = event
         elif kind == "round" and start is not None:
-            rounds[int(event["round"])] = event
+            rounds[_number(event, "round", path, whole=True)] = event
             failed = None
         elif kind == "end":
             ended, failed = True, None
+        elif kind == "resume" and "labels" in event:  # it goes on to more labels
+            ended = False
         elif kind == "failed":
-            failed = str(event.get("error"))
-    if start is None:
-        notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
-        return None
-    cell: Mapping[str, Any] = start["cell"]
-    data = start.get("data") or {}
-    if not rounds:
+            failed = " ".join(str(event.get("error")).split())[:300]
+    if start is None or not rounds:
         why = "no finished round yet" if failed is None else f"failed before its first round: {failed}"
         notes.append(Note("files left out" if failed is None else FAILED, f"{path.name}: {why}"))
         return None
-    last = rounds[max(rounds)]["labels"]
+    last = _number(rounds[max(rounds)], "labels", path, whole=True)
     if failed is not None:
         notes.append(Note(FAILED, f"{path.name}: failed at {last:,} labels: {failed}"))
     elif not ended:
         notes.append(Note("unfinished runs", f"{path.name}: stopped or still running, at {last:,} labels"))
+    cell = _cell(start, path)
+    data = start.get("data")
+    data = data if isinstance(data, Mapping) else {}
+    for number in sorted(rounds):
+        found = rounds[number]
+        for name in ("data", "model", "strategy", "batch_size", "seed"):
+            columns[name].append(cell[name])
+        for name in ("labels", "test_accuracy"):
+            columns[name].append(_number(found, name, path, whole=name == "labels"))
+        for name in (*_ROUND, "mean_norm", "log_det"):
+            columns[name].append(_number(found, name, path) if found.get(name) is not None else None)
+        for name, field in (("rows", "rows"), ("total_rows", "total")):
+            columns[name].append(_number(data, field, path) if data.get(field) is not None else None)
+    return start
+
+
+def _begins_as_an_experiment(path: Path) -> bool:
+    """Whether the first line is the start of a run; a torn one may be, and an empty file is as good as none."""
     try:
-        for number in sorted(rounds):
-            found = rounds[number]
-            for name in ("data", "model", "strategy", "batch_size", "seed"):
-                columns[name].append(cell[name])
-            for name in ("labels", "test_accuracy"):
-                columns[name].append(found[name])
-            for name in (*_ROUND, "mean_norm", "log_det"):
-                columns[name].append(found.get(name))
-            columns["rows"].append(data.get("rows"))
-            columns["total_rows"].append(data.get("total"))
-    except KeyError as error:
-        raise JournalError(f"{path} is damaged: it lacks the field {error}") from None
+        with path.open("rb") as file:
+            line = file.readline(2**20)
+    except OSError as error:
+        raise JournalError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.startswith((b'{"event"', b'{"n":'))
+    return isinstance(event, dict) and event.get("event") == "start" and "cell" in event
+
+
+def _cell(start: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """The settings of a run, of the types that they must have."""
+    cell = start["cell"]
+    if not isinstance(cell, Mapping):
+        raise JournalError(f"{path} is damaged: its cell is {str(cell)[:40]!r}")
+    for name in _TEXT:
+        if not isinstance(cell.get(name), str):
+            raise JournalError(f"{path} is damaged: the field {name!r} of its cell is {str(cell.get(name))[:40]!r}")
+    for name in ("batch_size", "seed"):
+        _number(cell, name, path, whole=True)
     return cell
+
+
+def _number(record: Mapping[str, Any], field: str, path: Path, whole: bool = False) -> Any:
+    """A number of a record: whole ones below 2⁵³, so that they are exact."""
+    value = record.get(field)
+    right = type(value) is int if whole else type(value) in (int, float)
+    if not right or abs(value) >= 2**53:  # type: ignore[arg-type]
+        what = f"lacks the field {field!r}" if value is None else f"the field {field!r} is {str(value)[:40]!r}"
+        raise JournalError(f"{path} is damaged: {'it ' * (value is None)}{what}")
+    return value
 
 
 def _events(path: Path, notes: list[Note]) -> list[Event]:
     """The events of a journal; the warning about a torn last line (the writer was stopped in it) becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        events = read(path)
+        try:
+            events = read(path)
+        except (OSError, RecursionError) as error:
+            raise JournalError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if caught:
         notes.append(Note("files left out", f"{path.name}: the torn last line was ignored"))
     return events

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.catalog import STRATEGIES
-from badge.errors import InputError
+from badge.errors import InputError, MissingExtraError
 
 __all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
 
@@ -34,6 +34,8 @@ OPTIONAL = (
     "rows",
     "total_rows",
 )
+#: The most characters of a name: files are called after it.
+LONGEST = 300
 _TEXT = ("data", "model", "strategy")
 _WHOLE = ("batch_size", "seed", "labels")
 
@@ -186,6 +188,22 @@ class Results:
     def with_notes(self, notes: Sequence[Note]) -> Results:
         return replace(self, notes=(*self.notes, *notes))
 
+    @classmethod
+    def joined(cls, tables: Sequence[Results]) -> Results:
+        """One table of several; a run that is in two of them must be the same in both."""
+        optional = [name for name in OPTIONAL if any(name in table.optional for table in tables)]
+        columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in REQUIRED}
+        columns |= {name: np.concatenate([table.column(name) for table in tables]) for name in optional}
+        return cls.of(columns, [note for table in tables for note in table.notes])
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: the required columns, and the optional ones that there are."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas()", "pandas", "hf") from None
+        return pandas.DataFrame({name: getattr(self, name) for name in REQUIRED} | dict(self.optional))
+
     def _keys(self) -> list[NDArray[Any]]:
         return [self.data, self.model, self.batch_size, self.strategy, self.seed]
 
@@ -202,6 +220,14 @@ def _whole(values: Sequence[Any] | NDArray[Any], name: str) -> NDArray[np.int64]
 
 
 def _check(columns: Mapping[str, NDArray[Any]]) -> None:
+    for name in _TEXT:
+        for text in np.unique(columns[name]).tolist():
+            if (
+                not text.isprintable()
+            ):  # control characters, lone halves of characters: no page and no file can show them
+                raise InputError(f"{name} {text[:60]!r} has characters that cannot be shown: rename it")
+            if len(text) > LONGEST:
+                raise InputError(f"{name} {text[:60]!r}… has {len(text)} characters, of at most {LONGEST}: rename it")
     for name, lowest in (("batch_size", 1), ("labels", 0), ("seed", 0)):
         if (columns[name] < lowest).any():
             raise InputError(f"{name} must be ≥ {lowest}; the smallest is {columns[name].min()}")

@@ -1,0 +1,152 @@
+"""Where the numbers of a cell come from: versions, the revision, and digests of one's own code and of the data.
+
+A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import badge
+from badge.core.importing import imported
+from badge.data import Dataset
+from badge.errors import JournalError
+
+__all__ = ["check_code", "check_data", "code_digest", "code_digests", "data_digest", "git_revision", "versions"]
+
+#: the parts of a cell that may be one's own, as package.module:function
+PARTS = ("data", "model", "strategy")
+WAY_OUT = "put the old one back, or use another --out folder"
+
+
+def code_digests(cell: Any) -> dict[str, str]:
+    """A digest of the code of each part of a cell that is one's own."""
+    return {part: code_digest(getattr(cell, part)) for part in PARTS if ":" in getattr(cell, part)}
+
+
+def check_code(start: Mapping[str, Any], cell: Any, path: Path) -> None:
+    """Refuse a journal that was made by another version of one's own code; older journals do not say."""
+    recorded = start.get("code")
+    if not isinstance(recorded, Mapping):
+        return
+    for part, digest in code_digests(cell).items():
+        if recorded.get(part, digest) != digest:
+            name = getattr(cell, part)
+            raise JournalError(f"{path} was made by another version of the code of {name} ({part}): {WAY_OUT}")
+
+
+def check_data(start: Mapping[str, Any], dataset: Dataset, path: Path) -> None:
+    """Refuse a journal that was made on other data under the same name."""
+    recorded = (start.get("data") or {}).get("digest")
+    if recorded is not None and recorded != data_digest(dataset):
+        raise JournalError(f"{path} was made on other data of the name {dataset.name}: {WAY_OUT}")
+
+
+@lru_cache(maxsize=1)
+def data_digest(dataset: Dataset) -> str:
+    """Of all examples and labels, in order, and what training takes from the data set beside them."""
+    digest = hashlib.blake2b(f"{dataset.classes} {dataset.lr!r}".encode(), digest_size=16)
+    for array in (dataset.X_train, dataset.y_train, dataset.X_test, dataset.y_test):
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=64)  # of the code as it was when this process loaded it
+def code_digest(path: str) -> str:
+    """Of the module of "package.module:function" and of those beside it that it imports, directly or not.
+
+    Comments, blank lines and docstrings do not count.
+    """
+    imported("part", path)
+    name = path.partition(":")[0]
+    file = getattr(importlib.import_module(name), "__file__", None)
+    if file is None:  # built into the interpreter
+        return f"module {name}"
+    depth = name.count(".") + (Path(file).stem == "__init__")
+    root = Path(file).resolve().parents[depth]
+    sources: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        found = _file(root, current, name.partition(".")[0])
+        if current in sources or found is None:
+            continue
+        tree = ast.parse(found.read_bytes())
+        sources[current] = ast.unparse(_without_docstrings(tree))
+        package = current if found.stem == "__init__" else current.rpartition(".")[0]
+        waiting += _imports(tree, package)
+    return hashlib.blake2b(json.dumps(sorted(sources.items())).encode(), digest_size=16).hexdigest()
+
+
+def _file(root: Path, module: str, top: str) -> Path | None:
+    """The source of a module below `root`; of an installed package nothing but the package itself counts."""
+    first = module.partition(".")[0]
+    if first == "badge" or (first != top and "site-packages" in root.parts):
+        return None
+    place = root.joinpath(*module.split("."))
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and body:
+            first = body[0]
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = body[1:] or [ast.Pass()]
+    return tree
+
+
+def versions() -> dict[str, str]:
+    return {
+        "badge": badge.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+
+
+@lru_cache(maxsize=1)
+def git_revision() -> str | None:
+    """The revision of the current directory's repository, with "+" where files differ from it; None outside of one."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return described.stdout.strip() or None

@@ -1,0 +1,195 @@
+"""The flat table of results, one row per trained model, as CSV or parquet: written by `badge export`, read by `load`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Iterable, Iterator
+from io import StringIO, TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.core.npz import in_short
+from badge.core.progress import bar
+from badge.core.spreadsheet import as_meant, safe
+from badge.core.writing import folder_for, replacing
+from badge.errors import BadgeError, DataError, InputError, MissingExtraError
+from badge.stats.results import OPTIONAL, REQUIRED, Results
+
+__all__ = ["PARQUET", "empty_batches_apart", "load_csv", "load_parquet", "write", "write_csv", "write_parquet"]
+
+#: Rows of a CSV file that are read at once.
+PIECE = 10_000
+PARQUET = (".parquet", ".pq")
+_TEXT = ("data", "model", "strategy")
+
+
+def write(results: Results, path: str | Path) -> None:
+    """Write the flat table, as parquet where the file is called so, else as CSV."""
+    if Path(path).suffix.lower() in PARQUET:
+        write_parquet(results, path)
+    else:
+        write_csv(results, path)
+
+
+def _columns(results: Results) -> dict[str, NDArray[Any]]:
+    """The required columns, and the optional ones that hold anything."""
+    optional = [name for name in OPTIONAL if name in results.optional and not np.isnan(results.optional[name]).all()]
+    return {name: getattr(results, name) for name in REQUIRED} | {name: results.optional[name] for name in optional}
+
+
+def write_csv(results: Results, path: str | Path) -> None:
+    """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything.
+
+    Compressed where the name ends in .gz.
+    """
+    columns = _columns(results)
+    cells = [
+        [safe(text) for text in column.tolist()] if name in _TEXT
+        else column.tolist() if name in REQUIRED else [_cell(value) for value in column.tolist()]
+        for name, column in columns.items()
+    ]  # fmt: skip
+    text = StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*cells, strict=True))
+    content = text.getvalue().encode()
+    folder_for(Path(path).parent)
+    with replacing(path, binary=True) as file:  # the same rows, the same bytes
+        file.write(gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
+
+
+def write_parquet(results: Results, path: str | Path) -> None:
+    """The same columns as `write_csv`; missing values are null."""
+    pa, parquet = _pyarrow("writing parquet")
+    table = pa.table({name: pa.array(column, from_pandas=True) for name, column in _columns(results).items()})
+    folder_for(Path(path).parent)
+    with replacing(path, binary=True) as file:
+        parquet.write_table(table, file)
+
+
+def load_parquet(path: Path) -> Results:
+    pa, parquet = _pyarrow("reading parquet")
+    try:
+        table = parquet.read_table(path)
+        known = [name for name in (*REQUIRED, *OPTIONAL) if name in table.column_names]
+        columns: dict[str, Any] = {}
+        for name in known:
+            column = table[name].cast(pa.string() if name in _TEXT else pa.float64())
+            columns[name] = [str(text) for text in column.to_pylist()] if name in _TEXT else column.to_numpy()
+    except BadgeError:
+        raise
+    except Exception as error:
+        raise DataError(f"{path} is not a flat table of results in parquet: {in_short(error)}") from error
+    return Results.of(_with_empty_batches(columns))
+
+
+def _pyarrow(what: str) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError(what, "pyarrow", "parquet") from None
+    return pyarrow, parquet
+
+
+def _cell(value: float) -> str:
+    """A number without a needless ".0"; nothing for NaN; `-inf` as it is."""
+    if np.isnan(value):
+        return ""
+    return str(int(value)) if np.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
+
+
+def load_csv(path: Path, progress: bool) -> Results:
+    with (
+        path.open("rb") as raw,
+        _decompressed(raw, path) as plain,
+        TextIOWrapper(plain, encoding="utf-8-sig", newline="") as file,
+    ):
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        missing = [name for name in REQUIRED if name not in header]
+        if missing:
+            raise InputError(
+                f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
+                f"needed: {', '.join(REQUIRED)}; found: {', '.join(header) or 'nothing'}"
+            )
+        doubled = sorted({name for name in header if header.count(name) > 1 and name in (*REQUIRED, *OPTIONAL)})
+        if doubled:
+            raise InputError(f"{path} has the column {doubled[0]} {header.count(doubled[0])} times")
+        size = path.stat().st_size // 1000
+        with bar("reading results (kB)", total=size, enabled=progress) as advance:
+            pieces = _pieces((row for row in reader if row), lambda: raw.tell() // 1000, advance)
+            columns = _read_columns(pieces, header, str(path))
+    if not len(columns["data"]):
+        raise InputError(f"{path} has a header and no rows")
+    return Results.of(_with_empty_batches(columns))
+
+
+def _with_empty_batches(columns: dict[str, Any]) -> dict[str, Any]:
+    if "log_det" in columns and "mean_norm" in columns:
+        columns["log_det"] = empty_batches_apart(columns["log_det"], columns["mean_norm"])
+    return columns
+
+
+def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
+
+
+def _pieces(
+    rows: Iterator[list[str]], position: Callable[[], int], advance: Callable[[float], None]
+) -> Iterator[list[list[str]]]:
+    """Rows in pieces, with progress by the position in the file."""
+    before = 0
+    while piece := list(islice(rows, PIECE)):
+        yield piece
+        advance(position() - before)
+        before = position()
+
+
+def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path: str) -> dict[str, Any]:
+    """The known columns of a CSV file, piece by piece: hundreds of thousands of rows at once are slow to turn over."""
+    known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
+    pieces: dict[str, list[Any]] = {name: [] for name in known}
+    before = 0
+    for rows in row_pieces:
+        for i, row in enumerate(rows):
+            if len(row) != len(header):
+                raise InputError(
+                    f"{path}: row {before + i + 1} after the header has {len(row)} cells, the header {len(header)}"
+                )
+        cells = dict(zip(header, zip(*rows, strict=True), strict=True))
+        for name in known:
+            column = cells[name]
+            pieces[name].append(
+                np.array([as_meant(cell.strip()) for cell in column])
+                if name in _TEXT
+                else _numbers(column, f"{path}: {name}", before)
+            )
+        before += len(rows)
+    return {name: np.concatenate(arrays) if arrays else np.empty(0) for name, arrays in pieces.items()}
+
+
+def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float64]:
+    """The numbers of some cells, NaN for empty ones; `before`: how many rows come before them, for the message."""
+    try:
+        return np.array([float(cell) if cell else np.nan for cell in cells])
+    except ValueError:
+        pass
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            values[i] = float(cell) if cell.strip() else np.nan
+        except ValueError:
+            row = before + i + 1
+            raise InputError(f"{what} has {cell!r} in row {row} after the header, which is not a number") from None
+    return values
+
+
+def empty_batches_apart(log_det: NDArray[np.float64], mean_norm: NDArray[np.float64]) -> NDArray[np.float64]:
+    """-inf where a batch was chosen (it has a mean norm) and the log-determinant is empty: so the journals mean it."""
+    return np.where(np.isnan(log_det) & ~np.isnan(mean_norm), -np.inf, log_det)
