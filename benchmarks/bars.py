@@ -230,6 +230,13 @@ def coreset(lab: Lab) -> list[Bar]:
     return [Bar(**{**vars(bar), "note": seconds + bar.note})]
 
 
+def doors(lab: Lab) -> list[Bar]:
+    """What validation, the pass over a pool and an answer to a wrong call cost over what they lead to."""
+    from benchmarks.doors import doors as measured
+
+    return measured(lab)
+
+
 SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "mnist-100": lambda lab: mnist(lab, 100),
     "mnist-1000": lambda lab: mnist(lab, 1_000),
@@ -242,5 +249,6 @@ SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "growth": growth,
     "kdpp": kdpp,
     "coreset": coreset,
+    "doors": doors,
     "memmap": memmap,
 }

@@ -349,3 +349,12 @@ def test_an_input_is_made_once_for_all_that_run_on_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(inputs, "load", lambda of: made.append(of) or load(of))
     measure._seconds([Run("ours", SMALL, k) for k in (2, 3, 4)], repeats=1, budget=9.0)
     assert made == [SMALL]
+
+
+def test_the_doors_are_measured() -> None:
+    """Each row has its figure; the ratios themselves are not judged on a machine that others use."""
+    from benchmarks.doors import doors
+
+    found = doors(Lab(repeats=1), rows=2_000)
+    assert [bar.unit for bar in found] == ["×", "×", "s", "passes"]
+    assert all(bar.measured is not None and bar.measured > 0 for bar in found[:3]) and found[3].measured == 0

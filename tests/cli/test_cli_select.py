@@ -144,7 +144,7 @@ def test_what_looks_at_probabilities_only_needs_no_embeddings(strategy: str, run
 def test_neither_arrays_nor_outputs(run: Any) -> None:
     assert run("-k", 3, arrays=False)[2] == "error: --probabilities is missing (or give --outputs DIR)\n"
     code, _, err = run("-k", 3, "--outputs", "nowhere", arrays=False)
-    assert code == 2 and "nowhere holds no outputs" in err
+    assert code == 2 and "--outputs: there is no directory nowhere" in err
 
 
 def test_the_installed_command_and_its_help() -> None:

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import badge
 from badge.errors import InputError, ModelError, WriteError
+from badge.models import sinks
 from badge.outputs import store as outputs_store
 
 N = 31
@@ -153,13 +154,22 @@ def test_a_damaged_directory(file: str, content: str, tmp_path: Path) -> None:
         badge.Outputs.load(tmp_path)
 
 
-def test_bad_rows_are_refused_before_they_are_written(tmp_path: Path) -> None:
+def test_bad_rows_are_refused_before_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are looked through a chunk at a time: what is wrong is known before another chunk is computed."""
     pool = X.clone()
     pool[20] = float("nan")
-    with pytest.raises(ModelError, match=r"rows 20 to 23 .* NaN or inf in 1 row"):
-        badge.predict(Counting(), pool, batch_size=4, out=tmp_path)
+    message = r"cannot be used: probabilities hold NaN or inf in 1 row \(first: 20\): look at these rows of the pool"
+    with pytest.raises(ModelError, match=message):
+        badge.predict(Counting(), pool, batch_size=4, out=tmp_path / "one chunk")
+    monkeypatch.setattr(sinks, "CHECK_BYTES", 1)
+    model = Counting()
+    for out in (None, tmp_path / "many"):
+        model = Counting()
+        with pytest.raises(ModelError, match=message):
+            badge.predict(model, pool, batch_size=4, out=out)
+        assert model.rows == 24
     with pytest.raises(InputError, match="20 of 31 rows"):
-        badge.Outputs.load(tmp_path)
+        badge.Outputs.load(tmp_path / "many")
 
 
 def test_embeddings_are_float16_only_for_a_float16_model(tmp_path: Path) -> None:

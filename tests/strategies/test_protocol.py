@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 import badge
 from badge import strategies
+from badge.core import catalog
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies import select as door
@@ -26,6 +28,11 @@ def test_what_ours_declare() -> None:
     conditioned = [name for name in strategies.NAMES if strategies.needs_labeled(strategies.get(name))]
     assert conditioned == ["coreset", "albl"]
     assert [name for name in strategies.NAMES if isinstance(strategies.get(name), Stateful)] == ["albl"]
+    # what the command line says before torch is loaded
+    assert tuple(conditioned) == catalog.CONDITIONED
+    assert tuple(n for n, reads in found.items() if reads in ("nothing", "probabilities")) == catalog.WITHOUT_EMBEDDINGS
+    takes_bias = [n for n in strategies.NAMES if "bias" in inspect.signature(strategies.get(n)).parameters]
+    assert tuple(takes_bias) == catalog.ON_GRADIENTS
 
 
 @pytest.mark.parametrize("reads", ["nothing", "probabilities", "embeddings", "blocks", None])
@@ -137,7 +144,9 @@ def test_bias(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["coreset", "conf", "marg", "entropy", "albl", "rand"])
 def test_bias_is_for_gradients(name: str) -> None:
-    with pytest.raises(InputError, match=rf"bias is for strategies on gradient embeddings .* '{name}' is none"):
+    with pytest.raises(
+        InputError, match=rf"bias is for strategies on gradients \(badge, .*\): leave it out for {name}"
+    ):
         badge.select_from(OUT, 8, name, labeled=OUT, bias=True)
 
 

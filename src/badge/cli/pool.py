@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from badge.cli.request import Files
 from badge.cli.tables import Choice, read_numbers
 from badge.cli.tables.columns import Array
 from badge.errors import InputError
@@ -14,27 +14,10 @@ from badge.errors import InputError
 if TYPE_CHECKING:
     from badge.outputs import Outputs
 
-__all__ = ["Files", "Pool", "read_pool"]
+__all__ = ["Pool", "read_pool"]
 
 #: Printed probabilities with so many decimals or fewer are brought to sum to 1.
 DECIMALS = (1, 2, 3, 4)
-
-
-class Files(NamedTuple):
-    """The files that hold a pool, and how they are to be read; `kind` is "labeled-" for those of the labelled examples."""
-
-    probabilities: Path | None
-    logits: Path | None
-    embeddings: Path | None
-    probability_columns: tuple[str, ...] = ()
-    embedding_columns: tuple[str, ...] = ()
-    id_column: str | None = None
-    header: bool | None = None
-    kind: str = ""
-    multilabel: bool = False
-
-    def __bool__(self) -> bool:
-        return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
 
 
 class Pool(NamedTuple):
@@ -47,19 +30,16 @@ def read_pool(files: Files, without_embeddings: bool) -> Pool:
     """The outputs in `files`, which may lack embeddings where nothing looks at them."""
     from badge.outputs import Outputs
 
-    if files.probabilities is not None and files.logits is not None:
-        raise InputError(f"--{files.kind}logits stands in place of --{files.kind}probabilities: give one or the other")
-    scores = files.probabilities or files.logits
-    if scores is None or (files.embeddings is None and not without_embeddings):
-        missing = f"--{files.kind}{'probabilities' if scores is None else 'embeddings'}"
-        raise InputError(f"{missing} is missing" + ("" if files.kind else " (or give --outputs DIR)"))
+    files.check(without_embeddings)
+    scores = files.scores
+    assert scores is not None  # that is what was checked
     choice = Choice(
         "probabilities" if files.logits is None else "logits",
         "--probability-columns", files.probability_columns, files.id_column, files.header,
     )  # fmt: skip
     read = read_numbers(scores, choice)
     values, ids, notes = read.values, read.ids, list(read.notes)
-    embeddings: Array = np.zeros((len(values), 1), dtype=np.float32)
+    embeddings: Array | None = None
     if files.embeddings is not None:
         choice = Choice("embeddings", "--embedding-columns", files.embedding_columns, files.id_column, files.header)
         found = read_numbers(files.embeddings, choice)

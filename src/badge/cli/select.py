@@ -13,18 +13,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from badge.core.catalog import WITHOUT_EMBEDDINGS
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
 
 if TYPE_CHECKING:
-    from badge.cli.pool import Files, Pool
+    from badge.cli.pool import Pool
+    from badge.cli.request import Files
 
 __all__ = ["Format", "select"]
-
-
-#: Strategies that look at probabilities only.
-WITHOUT_EMBEDDINGS = ("conf", "marg", "entropy", "rand")
 
 
 class Format(str, Enum):
@@ -62,6 +60,12 @@ def select(
     seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
     multilabel: Annotated[
         bool, typer.Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")
+    ] = False,
+    bias: Annotated[
+        bool,
+        typer.Option(
+            "--bias", help="badge, kdpp, kcenter-grad: count the gradient of the output bias, if there is one."
+        ),
     ] = False,
     ids: Annotated[
         Path | None,
@@ -126,15 +130,18 @@ def select(
         badge select --logits all.csv --probability-columns 'c*' --embeddings all.csv --embedding-columns 'e*'
         --id-column file --exclude labels.csv -k 100
     """
-    import badge
-    from badge.cli.identifiers import check_ids, excluded, read_ids
-    from badge.cli.pool import Files, read_pool
+    from badge.cli.request import Files, check_request
 
-    badge.strategies.get(strategy)  # a wrong name is an error before anything is read
     said = _words(probability_columns), _words(embedding_columns), id_column, header
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
+    of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
+    check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
     if form is not Format.lines and files and embeddings is None:
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
+    import badge
+    from badge.cli.identifiers import check_ids, excluded, read_ids
+    from badge.cli.pool import read_pool
+
     pool = _pool(files, outputs, strategy)
     notes = list(pool.notes)
     if ids is not None and id_column is not None and pool.ids is not None:
@@ -145,13 +152,18 @@ def select(
     done = excluded(exclude or [], names, len(pool.outputs), id_column, strict)
     if len(done.positions) == len(pool.outputs):
         raise NoCandidatesError(f"no candidates left: all {len(pool.outputs)} examples of the pool are excluded")
-    of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     labeled = None
     if of_labeled:
         labeled, _, more = read_pool(of_labeled._replace(id_column=None), without_embeddings=False)
         notes += more
     picks = badge.select_from(
-        pool.outputs, k, strategy=strategy, seed=seed, labeled=labeled, exclude=done.positions if exclude else None
+        pool.outputs,
+        k,
+        strategy=strategy,
+        seed=seed,
+        labeled=labeled,
+        exclude=done.positions if exclude else None,
+        bias=bias,
     )
     for note in [*notes, *done.notes]:
         print(f"note: {note}", file=sys.stderr)
@@ -179,8 +191,6 @@ def _pool(files: Files, outputs: Path | None, strategy: str) -> Pool:
 
     if outputs is None:
         return read_pool(files, strategy in WITHOUT_EMBEDDINGS)
-    if files:
-        raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
     loaded = Outputs.load(outputs)
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")

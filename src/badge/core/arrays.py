@@ -13,10 +13,22 @@ from torch import Tensor
 
 from badge.errors import InputError
 
-__all__ = ["CHUNK_BYTES", "RowSource", "as_index", "as_tensor", "check_finite", "chunks", "name_rows"]
+__all__ = [
+    "CHUNK_BYTES",
+    "RowSource",
+    "as_array",
+    "as_index",
+    "as_single",
+    "as_tensor",
+    "check_finite",
+    "chunks",
+    "name_rows",
+]
 
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
 CHUNK_BYTES = 64 * 2**20
+#: float32 holds every whole number up to this one.
+SINGLE_WHOLE = 2**24
 
 
 class RowSource(Protocol):
@@ -38,33 +50,74 @@ class RowSource(Protocol):
     def index_select(self, dim: int, index: Tensor, /) -> Tensor: ...
 
 
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """A numpy array of what is given, or an error that says why that cannot be: ragged rows, masked entries.
+
+    >>> as_array([[1, 2], [3]], "embeddings")
+    Traceback (most recent call last):
+    badge.errors.InputError: embeddings are not rows of one length: ...
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(values)
+        rows = np.flatnonzero(hidden.reshape(len(hidden), -1).any(axis=1)) if hidden.ndim else np.flatnonzero(hidden)
+        if len(rows):
+            raise InputError(f"{name} are masked in {name_rows(rows)}: fill or drop them, a mask is not read")
+        return np.asarray(values.data)
+    try:
+        return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"{name} are not rows of one length: no array can be made of them ({reason})") from None
+
+
 def as_tensor(array: Any, name: str) -> Tensor:
     """A floating tensor that shares memory with `array` where it can (a read-only memmap included)."""
     if not isinstance(array, Tensor):
-        array = np.asarray(array) if not isinstance(array, np.ndarray) else array
+        array = as_array(array, name)
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
-        if array.dtype.kind == "f" and (array.dtype.byteorder == ">" or array.dtype.itemsize not in (2, 4, 8)):
+        if array.dtype.byteorder == ">" or (array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8)):
             array = array.astype(np.float64)
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not writable.*")  # it is never written
             array = torch.from_numpy(array)
-    array = array.detach()
-    if array.is_complex():
-        raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
-    tensor: Tensor = array if array.is_floating_point() else array.float()
-    return tensor
+    tensor: Tensor = array.detach()
+    if tensor.is_complex():
+        raise InputError(f"{name} have dtype {tensor.dtype}: float16, float32 or float64 is needed")
+    if tensor.is_floating_point():
+        return tensor
+    # float32 holds every whole number up to 2²⁴; times and identifiers are larger, and would become one value
+    if tensor.dtype.itemsize > 2 and tensor.numel() and float(tensor.double().abs().max()) > SINGLE_WHOLE:
+        return tensor.double()
+    return tensor.float()
+
+
+def as_single(x: Tensor) -> Tensor:
+    """`x` in float32, unless that would take its columns' differences away: then as it is.
+
+    A column such as 1.7e9 + i (a time in seconds) has steps of 128 in float32. The rule: rounding the largest entry of a
+    column may not move it by more than a thousandth of what the column spans.
+
+    >>> as_single(torch.tensor([[1.7e9], [1.7e9 + 1]], dtype=torch.float64)).dtype
+    torch.float64
+    """
+    if x.dtype != torch.float64:
+        return x.float()
+    if not len(x):
+        return x.float()
+    low, high = torch.aminmax(x, dim=0)
+    rounding = torch.maximum(low.abs(), high.abs()) * torch.finfo(torch.float32).eps / 2
+    return x if bool((rounding > (high - low) / 1000)[high > low].any()) else x.float()
 
 
 def as_index(ids: Any, n: int) -> Tensor:
     """Row positions as an int64 tensor; a boolean mask becomes its positions."""
-    ids = sorted(ids) if isinstance(ids, set | frozenset) else ids
-    array = np.asarray(ids.cpu() if isinstance(ids, Tensor) else ids)
+    array = as_array(list(ids) if isinstance(ids, set | frozenset) else ids, "positions")
     if array.dtype.kind not in "iubf":
         raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
-    index = torch.as_tensor(array)
+    index = torch.as_tensor(array.astype(array.dtype.newbyteorder("=")))
     if index.dtype == torch.bool:
         if index.shape != (n,):
             raise InputError(f"a mask of shape {tuple(index.shape)} cannot index {n} rows")
@@ -73,7 +126,8 @@ def as_index(ids: Any, n: int) -> Tensor:
         return torch.empty(0, dtype=torch.int64)
     if index.is_floating_point() or index.ndim > 1:
         raise InputError(f"positions must be a flat list of integers, not {index.dtype} of shape {tuple(index.shape)}")
-    return index.to(torch.int64).reshape(-1)
+    index = index.to(torch.int64).reshape(-1)
+    return index.sort().values if isinstance(ids, set | frozenset) else index
 
 
 def chunks(array: RowSource, limit: int = CHUNK_BYTES) -> Iterator[slice]:
@@ -89,15 +143,12 @@ def name_rows(rows: Tensor | NDArray[np.int64]) -> str:
     return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"
 
 
-def check_finite(x: Tensor, name: str) -> None:
-    """Refuse NaN and inf, naming the rows."""
+def check_finite(x: Tensor, name: str, start: int = 0, advice: str = "drop or repair these rows") -> None:
+    """Refuse NaN and inf, naming the rows; `start` is the number of the first."""
     for part in chunks(x):
-        if torch.isfinite(x[part].sum(dtype=torch.float64)):  # inf and NaN survive a sum; float64 does not overflow
+        # NaN and inf survive a sum, so one that is finite clears a whole chunk. One that is not may be an overflow.
+        if torch.isfinite(x[part].sum(dtype=torch.float32 if x.dtype.itemsize < 4 else None)):
             continue
-        bad = (
-            (~torch.isfinite(x[part])).any(dim=-1).nonzero()[:, 0]
-            if x.ndim > 1
-            else x[part].isfinite().logical_not().nonzero()[:, 0]
-        )
+        bad = (~torch.isfinite(x[part])).reshape(len(x[part]), -1).any(dim=1).nonzero()[:, 0]
         if len(bad):
-            raise InputError(f"{name} hold NaN or inf in {name_rows(bad + part.start)}: drop or repair these rows")
+            raise InputError(f"{name} hold NaN or inf in {name_rows(bad + part.start + start)}: {advice}")

@@ -5,7 +5,18 @@ They stand apart from `badge.strategies` because that needs torch; statistics an
 
 from __future__ import annotations
 
-__all__ = ["PAPER_STRATEGIES", "REFERENCE", "STRATEGIES"]
+from badge.errors import InputError, UnknownNameError
+
+__all__ = [
+    "CONDITIONED",
+    "ON_GRADIENTS",
+    "PAPER_STRATEGIES",
+    "REFERENCE",
+    "STRATEGIES",
+    "WITHOUT_EMBEDDINGS",
+    "check_bias",
+    "check_name",
+]
 
 #: Every strategy of the registry, in the order in which tables and legends show them.
 STRATEGIES: tuple[str, ...] = (
@@ -25,3 +36,31 @@ PAPER_STRATEGIES: tuple[str, ...] = STRATEGIES[:7]
 
 #: The baseline that budgets, normalised errors and saved labels refer to.
 REFERENCE = "rand"
+
+#: Those that look at probabilities only, or at nothing.
+WITHOUT_EMBEDDINGS = ("conf", "marg", "entropy", "rand")
+
+#: Those that are conditioned on the labelled examples.
+CONDITIONED = ("coreset", "albl")
+
+#: Those on gradient embeddings, which can have the gradient of the output bias too.
+ON_GRADIENTS = ("badge", "kdpp", "kcenter-grad")
+
+
+def check_name(strategy: str) -> None:
+    """A name of the registry, or of the form package.module:function.
+
+    >>> check_name("nope")
+    Traceback (most recent call last):
+    badge.errors.UnknownNameError: unknown strategy 'nope'; known: badge, coreset, conf, marg, entropy, albl, rand, ...
+    """
+    if strategy not in STRATEGIES and ":" not in strategy:
+        raise UnknownNameError("strategy", strategy, [*STRATEGIES, "or your own as package.module:function"])
+
+
+def check_bias(strategy: object, takes_bias: bool) -> None:
+    """Only gradients have a part for the output bias."""
+    if not takes_bias:
+        raise InputError(
+            f"bias is for strategies on gradients ({', '.join(ON_GRADIENTS)}): leave it out for {strategy}"
+        )

@@ -138,9 +138,9 @@ def _is_input(part: Any, batch: bool) -> bool:
     )
 
 
-def bind(model: nn.Module, batch: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def bind(model: nn.Module, batch: Any, forward: Forward | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and named arguments for `forward`; labels and columns that it does not take are left out."""
-    batch = without_label(batch, positional(model), batch=True)
+    batch = without_label(batch, forward or positional(model), batch=True)
     if not isinstance(batch, Mapping):
         return (batch if isinstance(batch, tuple) else (batch,)), {}
     names = forward_names(model)
@@ -164,6 +164,8 @@ def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     """Tensors on the device of the model; floating ones in its dtype (None: as they are)."""
     if isinstance(value, Tensor):
         kind = dtype if dtype is not None and value.is_floating_point() else value.dtype
+        if value.dtype == kind and value.device == device:
+            return value
         return value.to(device, kind, non_blocking=device.type == "cuda")  # towards the host it would not be safe
     if isinstance(value, Mapping):
         return {key: place(part, device, dtype) for key, part in value.items()}

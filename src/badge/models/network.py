@@ -150,7 +150,7 @@ def running(
         stack.enter_context(random_state_kept(place))
         stack.enter_context(eval_mode(model))
         casting = _autocast(place, autocast)
-        dtype = None if autocast else model_dtype(model)
+        dtype, takes = None if autocast else model_dtype(model), inputs.positional(model)
         wanted = None if head is None else heads.named_head(model, head)
         watch: heads.Recorder = (
             scripted.ScriptRecorder(model)
@@ -165,7 +165,7 @@ def running(
         labels = says_multilabel(model) if multilabel is None else multilabel
 
         def forward(batch: Any) -> tuple[Any, Tensor | None]:
-            args, kwargs = inputs.bind(model, batch)
+            args, kwargs = inputs.bind(model, batch, takes)
             args, kwargs = inputs.place((args, kwargs), place, dtype)
             watch.clear()
             try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from badge.core.numbers import whole
 from badge.core.progress import bar
@@ -18,6 +18,7 @@ from badge.models import network as torch_models
 from badge.models.encoding import Encoder
 from badge.models.inputs import positional
 from badge.models.pools import length, open_pool
+from badge.models.sinks import Arrays, Sink, Store
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 from badge.strategies.protocol import Strategy
@@ -98,9 +99,9 @@ def predict(
             f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
             "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
         )
-    sink: _Arrays | _Store
+    sink: Sink
     if out is None:
-        sink = _Arrays(opened.rows)
+        sink = Arrays(opened.rows)
     else:
         settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
         settings += f" multilabel={multilabel}" if multilabel is not None else ""
@@ -113,12 +114,12 @@ def predict(
             "set of options": settings.strip(),
         }
         half = isinstance(network, nn.Module) and torch_models.model_dtype(network) == torch.float16
-        sink = _Store(Writer(out, opened.rows, identity), half)
+        sink = Store(Writer(out, opened.rows, identity), half)
     if sink.done < opened.rows:
         with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
             advance(sink.done)
             for rows, batch in parts(sink.done):
-                sink.write(_checked(run(rows, batch), sink.done))
+                sink.write(run(rows, batch))
                 advance(rows)
     return sink.outputs()
 
@@ -127,72 +128,6 @@ def _name(model: nn.Module, head: str | nn.Module | None) -> str:
     from badge.models.heads import named_head
 
     return "found" if head is None else named_head(model, head)[0]
-
-
-def _checked(said: torch_models.Said, start: int) -> torch_models.Said:
-    """Rows on the host, valid; else an error now and not after the whole pass."""
-    p, h, labels = said.probabilities.cpu(), said.embeddings.cpu(), said.multilabel
-    try:
-        Outputs(p, h, multilabel=labels)
-    except InputError as error:
-        raise ModelError(
-            f"the model's outputs on rows {start} to {start + len(p) - 1} of the pool cannot be used (below, rows are "
-            f"counted from {start}): {error}"
-        ) from error
-    return torch_models.Said(p, h, labels)
-
-
-class _Arrays:
-    """Outputs gathered in memory, in arrays of their final size."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows, self.done = rows, 0
-        self.p: Tensor | None = None
-        self.h: Tensor | None = None
-        self.multilabel = False
-
-    def write(self, said: torch_models.Said) -> None:
-        p, h, self.multilabel = said
-        if self.p is None or self.h is None:
-            self.p, self.h = (torch.empty(self.rows, x.shape[1], dtype=torch.float32) for x in (p, h))
-        stop = self.done + len(p)
-        if stop > self.rows or p.shape[1:] != self.p.shape[1:] or h.shape[1:] != self.h.shape[1:]:
-            raise ModelError(
-                f"rows {self.done} to {stop - 1} have {p.shape[1]} classes and {h.shape[1]} embedding columns; earlier "
-                f"rows {self.p.shape[1]} and {self.h.shape[1]}, of {self.rows} rows"
-            )
-        self.p[self.done : stop] = p
-        self.h[self.done : stop] = h
-        self.done = stop
-
-    def close(self) -> None:
-        pass
-
-    def outputs(self) -> Outputs:
-        if self.p is None or self.h is None or self.done != self.rows:
-            raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
-        return Outputs.trusted(self.p, self.h, multilabel=self.multilabel)
-
-
-class _Store:
-    """Outputs written to a directory."""
-
-    def __init__(self, writer: Writer, half: bool) -> None:
-        self.writer, self.half = writer, half
-
-    @property
-    def done(self) -> int:
-        return self.writer.done
-
-    def write(self, said: torch_models.Said) -> None:
-        p, h, self.writer.multilabel = said
-        self.writer.write(p.float().numpy(), (h.half() if self.half else h.float()).numpy())
-
-    def close(self) -> None:
-        self.writer.flush()
-
-    def outputs(self) -> Outputs:
-        return Outputs.load(self.writer.path)
 
 
 def select(

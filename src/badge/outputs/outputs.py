@@ -18,7 +18,7 @@ from badge.errors import InputError
 if TYPE_CHECKING:
     from badge.outputs.parts import PartIds
 
-__all__ = ["Outputs", "row_sum_tolerance"]
+__all__ = ["Outputs", "check_rows", "row_sum_tolerance"]
 
 
 class Outputs:
@@ -57,12 +57,7 @@ class Outputs:
         h = None if embeddings is None else as_tensor(embeddings, "embeddings")
         p = p[:, None] if p is not None and p.ndim == 1 else p
         _check_shapes(p, h)
-        if p is not None:
-            check_finite(p, "probabilities")
-        if h is not None:
-            check_finite(h, "embeddings")
-        if p is not None:
-            _check_distribution(p, multilabel)
+        check_rows(p, h, multilabel)
         self._set(p, h, multilabel=multilabel)
 
     def _set(
@@ -224,15 +219,44 @@ def row_sum_tolerance(dtype: torch.dtype, classes: int) -> float:
     return 1e-4 + torch.finfo(dtype).eps * (4 + math.sqrt(classes) / 2)
 
 
-def _check_distribution(p: Tensor, multilabel: bool) -> None:
+def check_rows(
+    p: Tensor | None,
+    h: Tensor | None,
+    multilabel: bool,
+    start: int = 0,
+    advice: str = "drop or repair these rows",
+) -> None:
+    """Refuse numbers that cannot be outputs, naming the rows; `start` is the number of the first."""
+    if p is not None:
+        check_finite(p, "probabilities", start, advice)
+    if h is not None:
+        check_finite(h, "embeddings", start, advice)
+    if p is not None:
+        _check_distribution(p, multilabel, start)
+
+
+def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
+    """A quick look that passes what is clearly within bounds; only the rest is worth the exact one."""
+    low, high = torch.aminmax(rows)
+    if float(low) < -tolerance or float(high) > 1 + tolerance:
+        return False
+    if rows.shape[1] == 1 or multilabel:
+        return True
+    sums = rows.sum(dim=1, dtype=torch.float32 if rows.dtype.itemsize < 4 else None)
+    return float(sums.sub_(1).abs_().max()) < tolerance / 2
+
+
+def _check_distribution(p: Tensor, multilabel: bool, start: int) -> None:
     tolerance = row_sum_tolerance(p.dtype, p.shape[1])
     for part in chunks(p):
-        rows = p[part]
+        rows, first = p[part], part.start + start
+        if _plainly_fine(rows, tolerance, multilabel):
+            continue
         outside = ((rows < -tolerance) | (rows > 1 + tolerance)).any(dim=1).nonzero()[:, 0]
         if len(outside):
             i = int(outside[0])
             raise InputError(
-                f"probabilities outside [0, 1] in {name_rows(outside + part.start)}: row {i + part.start} spans "
+                f"probabilities outside [0, 1] in {name_rows(outside + first)}: row {i + first} spans "
                 f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; "
                 "these look like logits, use Outputs.from_logits"
             )
@@ -243,7 +267,7 @@ def _check_distribution(p: Tensor, multilabel: bool) -> None:
         if len(off):
             i = int(off[0])
             raise InputError(
-                f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + part.start)}: row "
-                f"{i + part.start} sums to {float(sums[i]):.6g}; "
+                f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row "
+                f"{i + first} sums to {float(sums[i]):.6g}; "
                 "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for labels of their own"
             )

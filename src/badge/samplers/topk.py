@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.core.arrays import name_rows
+from badge.core.arrays import as_array, name_rows
 from badge.core.rng import check_rng
 from badge.errors import InputError
 from badge.samplers.checks import check_k
@@ -20,7 +20,7 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
     >>> topk(np.array([0.1, 0.9, 0.5]), 2, np.random.default_rng(0)).tolist()
     [1, 2]
     """
-    scores = np.asarray(scores)
+    scores = as_array(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "fiu":
         raise InputError(f"scores must be one number per example, not {scores.dtype} of shape {scores.shape}")
     unordered = np.flatnonzero(np.isnan(scores))

@@ -53,6 +53,8 @@ def explain(outputs: Outputs, ids: Any) -> Explanation:
     >>> why.label.tolist(), why.norm.round(3).tolist(), why.coverage.tolist()
     ([0, 1], [0.707, 0.566], [2, 1])
     """
+    if not isinstance(outputs, Outputs):
+        raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}: badge.predict makes them")
     index = as_index(ids, len(outputs))
     if not len(index):
         raise InputError("no picks to explain: ids is empty")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
+from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_name
 from badge.core.importing import imported
-from badge.errors import InputError, UnknownNameError
+from badge.errors import InputError
 from badge.strategies.albl import ALBL
 from badge.strategies.coreset import coreset
 from badge.strategies.gradient import badge, kcenter_grad, kdpp
@@ -51,10 +51,7 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
         raise InputError(f"a strategy is a name or a callable (outputs, k, rng, labeled=None), not {strategy!r}")
     if not bias:
         return strategy
-    if "bias" not in inspect.signature(strategy).parameters:
-        raise InputError(
-            f"bias is for strategies on gradient embeddings (badge, kdpp, kcenter-grad), and {name!r} is none: leave it out"
-        )
+    check_bias(name, "bias" in inspect.signature(strategy).parameters)
     with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
     return declare(reads(strategy), needs_labeled(strategy))(with_bias)
 
@@ -63,6 +60,5 @@ def _named(name: str) -> Strategy:
     if ":" in name:  # one's own; a class is one with memory, of which each run needs its own
         found = imported("strategy", name)
         return cast(Strategy, found() if isinstance(found, type) else found)
-    if name not in REGISTRY:
-        raise UnknownNameError("strategy", name, [*NAMES, "or your own as package.module:function"])
+    check_name(name)
     return REGISTRY[name]()

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import CHUNK_BYTES, RowSource, as_index
+from badge.core.arrays import CHUNK_BYTES, RowSource, as_array, as_index
 from badge.core.rng import generator
 from badge.errors import InputError
 from badge.outputs import Outputs
@@ -114,7 +114,7 @@ def _check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
 
 def _checked(picks: Any, k: int, n: int) -> IntArray:
     """A strategy of one's own may be wrong: its answer must be k distinct positions."""
-    ids = np.asarray(picks.cpu() if isinstance(picks, Tensor) else picks)
+    ids = as_array(picks, "the strategy's positions")
     if ids.dtype.kind not in "iu" or ids.shape != (k,) or len(np.unique(ids)) != k or ids.min() < 0 or ids.max() >= n:
         shown = str(ids.reshape(-1)[:6].tolist())[:80]
         raise InputError(

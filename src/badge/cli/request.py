@@ -1,0 +1,86 @@
+"""What can be said of a request before torch is loaded, which takes seconds: names, numbers, files that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from badge.core import catalog
+from badge.core.numbers import whole
+from badge.errors import InputError
+
+__all__ = ["Files", "check_request"]
+
+
+class Files(NamedTuple):
+    """The files that hold a pool, and how they are to be read; `kind` is "labeled-" for those of the labelled examples."""
+
+    probabilities: Path | None
+    logits: Path | None
+    embeddings: Path | None
+    probability_columns: tuple[str, ...] = ()
+    embedding_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    header: bool | None = None
+    kind: str = ""
+    multilabel: bool = False
+
+    def __bool__(self) -> bool:
+        return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
+
+    def check(self, without_embeddings: bool) -> None:
+        """Refuse files that are missing, as options or on disk."""
+        if self.probabilities is not None and self.logits is not None:
+            raise InputError(
+                f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one or the other"
+            )
+        if self.scores is None or (self.embeddings is None and not without_embeddings):
+            missing = f"--{self.kind}{'probabilities' if self.scores is None else 'embeddings'}"
+            raise InputError(f"{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
+        for name, file in (
+            ("probabilities", self.probabilities),
+            ("logits", self.logits),
+            ("embeddings", self.embeddings),
+        ):
+            if file is not None and not file.exists():
+                raise InputError(f"{name}: there is no file {file}")
+
+    @property
+    def scores(self) -> Path | None:
+        return self.probabilities or self.logits
+
+
+def check_request(
+    k: int,
+    seed: int,
+    strategy: str,
+    bias: bool,
+    files: Files,
+    of_labeled: Files,
+    outputs: Path | None,
+    exclude: Sequence[Path],
+    ids: Path | None,
+) -> None:
+    """Refuse what cannot become an answer whatever the files hold."""
+    catalog.check_name(strategy)
+    whole(k, "k")
+    whole(seed, "seed", least=0)
+    if bias and strategy in catalog.STRATEGIES:
+        catalog.check_bias(strategy, strategy in catalog.ON_GRADIENTS)
+    if outputs is None:
+        files.check(strategy in catalog.WITHOUT_EMBEDDINGS)
+    elif files:
+        raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
+    elif not outputs.is_dir():
+        raise InputError(f"--outputs: there is no directory {outputs}")
+    if of_labeled:
+        of_labeled.check(without_embeddings=False)
+    elif strategy in catalog.CONDITIONED and not exclude:
+        raise InputError(
+            f"{strategy} is conditioned on the labelled examples: give --exclude, or --labeled-probabilities and "
+            "--labeled-embeddings"
+        )
+    for option, file in (("--ids", ids), *(("--exclude", file) for file in exclude)):
+        if file is not None and not file.exists():
+            raise InputError(f"{option}: there is no file {file}")

@@ -1,0 +1,149 @@
+"""Where a pass over a pool puts what the model says: arrays in memory, or a directory.
+
+Batches are small, and looking through each of them costs more than the pass. They are gathered, and looked through a chunk
+at a time; what is wrong is said before another chunk is computed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from badge.core.arrays import as_single
+from badge.errors import InputError, ModelError
+from badge.models.network import Said
+from badge.outputs import Outputs
+from badge.outputs.outputs import check_rows
+from badge.outputs.store import FLUSH_SECONDS, Writer
+
+__all__ = ["Arrays", "Sink", "Store"]
+
+#: Rows are looked through when they have gathered to about this many bytes.
+CHECK_BYTES = 8 * 2**20
+
+
+class Sink(Protocol):
+    """Takes batches in order; `done` rows are taken care of."""
+
+    @property
+    def done(self) -> int: ...
+
+    def write(self, said: Said) -> None: ...
+
+    def close(self) -> None: ...
+
+    def outputs(self) -> Outputs: ...
+
+
+class Arrays:
+    """Outputs gathered in memory, in arrays of their final size."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.done, self.checked = rows, 0, 0
+        self.p: Tensor | None = None
+        self.h: Tensor | None = None
+        self.missing, self.multilabel = "", False
+
+    def write(self, said: Said) -> None:
+        p, h, self.multilabel = said
+        if isinstance(h, str):
+            self.h, self.missing = None, self.missing or h
+        elif not self.missing:
+            self.h = self._room(self.h, as_single(h), "embedding columns")
+        self.p = self._room(self.p, p, "classes")
+        self.done += len(p)
+        width = self.p.shape[1] + (0 if self.h is None else self.h.shape[1])
+        if (self.done - self.checked) * width * 4 >= CHECK_BYTES:
+            self._check()
+
+    def _room(self, array: Tensor | None, rows: Tensor, name: str) -> Tensor:
+        """`rows` in their place of the array, which is made for the first of them."""
+        if array is None:
+            # numpy asks the system for large pages: filling fresh memory of torch's took three times as long
+            kind = np.float64 if rows.dtype == torch.float64 else np.float32
+            array = torch.from_numpy(np.empty((self.rows, rows.shape[1]), dtype=kind))
+        stop = self.done + len(rows)
+        if stop > self.rows or rows.shape[1:] != array.shape[1:]:
+            raise ModelError(
+                f"rows {self.done} to {stop - 1} of {self.rows} have {rows.shape[1]} {name}, earlier ones {array.shape[1]}"
+            )
+        if rows.dtype == torch.float64 != array.dtype:  # the first that float32 would not do for
+            array = array.double()
+        array[self.done : stop] = rows
+        return array
+
+    def _check(self) -> None:
+        part = slice(self.checked, self.done)
+        p, h = (None if x is None else x[part] for x in (self.p, self.h))
+        _check_rows(p, h, self.multilabel, self.checked)
+        self.checked = self.done
+
+    def close(self) -> None:
+        pass
+
+    def outputs(self) -> Outputs:
+        if self.p is None or self.done != self.rows:
+            raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
+        self._check()
+        return Outputs.trusted(self.p, self.h, self.missing, multilabel=self.multilabel)
+
+
+class Store:
+    """Outputs written to a directory, a chunk at a time, none that was not looked through."""
+
+    def __init__(self, writer: Writer, half: bool) -> None:
+        self.writer, self.half = writer, half
+        self.waiting: list[tuple[Tensor, Tensor]] = []
+        self.clock = time.monotonic()
+
+    @property
+    def done(self) -> int:
+        return self.writer.done + sum(len(p) for p, _ in self.waiting)
+
+    def write(self, said: Said) -> None:
+        p, h, self.writer.multilabel = said
+        if isinstance(h, str):
+            raise ModelError(f"outputs on disk have embeddings, and there are none here: leave out out=; {h}")
+        self.waiting.append((p.cpu().float(), (h.half() if self.half else as_single(h)).cpu()))
+        gathered = sum(p.nbytes + h.nbytes for p, h in self.waiting)
+        if gathered >= CHECK_BYTES or time.monotonic() - self.clock > FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.waiting:
+            p, h = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
+            self.waiting = []
+            _check_rows(p, h, self.writer.multilabel, self.writer.done)
+            if h.dtype == torch.float64 and _dtype(self.writer) == torch.float32:
+                raise ModelError(
+                    f"the embeddings of rows {self.writer.done} to {self.writer.done + len(h) - 1} need float64, and those "
+                    "before them were kept as float32: scale the columns (a StandardScaler before the classifier)"
+                )
+            self.writer.write(p.numpy(), h.numpy())
+        self.clock = time.monotonic()
+
+    def close(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self.writer.flush()
+
+    def outputs(self) -> Outputs:
+        return Outputs.load(self.writer.path)
+
+
+def _dtype(writer: Writer) -> torch.dtype | None:
+    """The type of the embeddings that are on disk already."""
+    return None if writer.arrays is None else torch.from_numpy(writer.arrays[1][:0]).dtype
+
+
+def _check_rows(p: Tensor | None, h: Tensor | None, multilabel: bool, start: int) -> None:
+    """Valid rows, or an error that says which of the pool are not."""
+    try:
+        check_rows(p, h, multilabel, start, "look at these rows of the pool, and at the model's weights")
+    except InputError as error:
+        raise ModelError(f"what the model says cannot be used: {error}") from error

@@ -1,0 +1,79 @@
+"""What is wrong with a call of `badge select` is said at once: before torch is loaded, before files are read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import badge
+from badge.cli import app
+from badge.errors import BadgeError
+
+CALL = """
+import sys
+sys.argv = ["badge", "select", *sys.argv[1:]]
+import badge.cli
+try:
+    badge.cli.main()
+except SystemExit as end:
+    print(end.code, sorted({"torch", "numpy", "scipy", "pandas"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("arrays")
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=40)
+    np.save(path / "p.npy", p)
+    np.save(path / "h.npy", rng.normal(size=(40, 4)))
+    return path
+
+
+WRONG = [
+    (["-k", "5"], "--probabilities is missing (or give --outputs DIR)"),
+    (["-k", "5", "--probabilities", "p.npy"], "--embeddings is missing"),
+    (["-k", "5", "--probabilities", "p.npy", "--embeddings", "x.npy"], "embeddings: there is no file x.npy"),
+    (["-k", "0", "--probabilities", "p.npy", "--embeddings", "h.npy"], "k must be a whole number ≥ 1, not 0"),
+    (["-k", "5", "--outputs", "nowhere"], "--outputs: there is no directory nowhere"),
+    (["-k", "5", "--strategy", "bagde"], "unknown strategy 'bagde'; known: badge"),
+    (["-k", "5", "--strategy", "conf", "--bias", "--probabilities", "p.npy"], "bias is for strategies on gradients"),
+    (["-k", "5", "--probabilities", "p.npy", "--embeddings", "h.npy", "--seed", "-1"], "seed must be a whole number ≥ 0"),
+    (
+        ["-k", "5", "--probabilities", "p.npy", "--embeddings", "h.npy", "--strategy", "coreset"],
+        "coreset is conditioned on the labelled examples: give --exclude",
+    ),
+    (["-k", "5", "--probabilities", "p.npy", "--embeddings", "h.npy", "--ids", "no.txt"], "--ids: there is no file no.txt"),
+    (["-k", "5", "--probabilities", "p.npy", "--embeddings", "h.npy", "--exclude", "no.txt"], "--exclude: there is no file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_the_message(options: list[str], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["select", *options])
+    assert isinstance(done.exception, BadgeError) and message in str(done.exception)
+
+
+@pytest.mark.parametrize("number", [0, 2, 5])
+def test_it_comes_before_torch_is_loaded(number: int, folder: Path) -> None:
+    options, message = WRONG[number]
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, *options], capture_output=True, text=True, cwd=folder, check=True, env=None
+    )
+    assert done.stdout.strip() == "2 []" and message in done.stderr
+
+
+def test_bias(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    out = badge.Outputs(np.load("p.npy"), np.load("h.npy"))
+    for flag in (False, True):
+        call = ["select", "-k", "9", "--probabilities", "p.npy", "--embeddings", "h.npy", *["--bias"] * flag]
+        done = CliRunner().invoke(app, call)
+        assert [int(line) for line in done.stdout.split()] == badge.select_from(out, 9, bias=flag).tolist()
+    assert (badge.select_from(out, 9) != badge.select_from(out, 9, bias=True)).any()
