@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from badge.learner.classes import Classes, Code
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes
+from badge.models import predict
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful
@@ -125,7 +127,8 @@ class Work:
             return self._predicted[1]
         model = self.model(of, keep)
         started = time.perf_counter()
-        outputs = align(self.predict(model, self._examples()), model, of.class_count)
+        said = _predicting(self.predict, of.classes.multilabel)(model, self._examples())
+        outputs = align(said, model, of.class_count, of.classes.multilabel)
         if len(outputs) != self.ids.length:
             raise InputError(f"predict gave {len(outputs)} rows for a pool of {self.ids.length}")
         self.seconds["predict"] = time.perf_counter() - started
@@ -194,6 +197,12 @@ class Work:
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
             seen["stop"] = compare(of.stop, now, of.revision, len(of.labeled))
         return seen
+
+
+def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:
+    """`badge.predict` is told that labels are lists, since a network's logits do not say so; another function knows."""
+    ours = given is predict or (isinstance(given, partial) and given.func is predict)
+    return partial(given, multilabel=True) if ours and multilabel else given
 
 
 def _lacks_labels(error: Exception) -> bool:

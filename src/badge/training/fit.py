@@ -53,7 +53,7 @@ def fit_model(
     return estimator
 
 
-def align(outputs: Outputs, model: Any, classes: int) -> Outputs:
+def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) -> Outputs:
     """Outputs with one probability column per class: an estimator has none for a class that it was not shown.
 
     >>> import types
@@ -61,6 +61,9 @@ def align(outputs: Outputs, model: Any, classes: int) -> Outputs:
     >>> align(Outputs([[0.4, 0.6]], [[1.0]]), seen, 3).probabilities.tolist()
     [[0.4, 0.0, 0.6]]
     """
+    if outputs.multilabel != multilabel:
+        found, wanted = ("any number of labels", "one") if outputs.multilabel else ("one label", "any number")
+        raise InputError(f"the model gives {found} per example, and the classes are for {wanted}: see multilabel=")
     p = outputs.probabilities
     if p.shape[1] == classes or (p.shape[1] == 1 and classes == 2):
         return outputs

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression, fitted to the end by full-batch L-BFGS: the linear head of a frozen encoder."""
+"""Logistic regression, multinomial or one for each label, fitted to the end by full-batch L-BFGS: a frozen encoder's head."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits as _of_labels
 from torch.nn.functional import cross_entropy
 
 from badge.errors import InputError
@@ -31,6 +32,8 @@ class LinearHead(nn.Linear):
 def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int = 300) -> tuple[LinearHead, int, float]:
     """(head, iterations, training accuracy) at the minimum of Σ cross-entropy + l2/2 ‖W‖².
 
+    Labels [n, L] of 0 and 1 are those of a multi-label problem: the cross-entropy is then the sum of the labels' binary ones.
+
     W acts on examples that are centred and divided by one number, their root mean square, so that `l2` means the same
     for every encoder; both are folded into the head that is returned. The minimum is unique, so nothing is random.
 
@@ -40,18 +43,21 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int 
     """
     x = torch.as_tensor(np.asarray(examples) if not isinstance(examples, Tensor) else examples)
     y = np.asarray(labels)
-    if x.ndim != 2 or len(x) == 0 or y.shape != (len(x),) or y.dtype.kind not in "iu":
+    if x.ndim != 2 or len(x) == 0 or y.shape[:1] != (len(x),) or y.ndim > 2 or y.dtype.kind not in "iu":
         raise InputError(f"rows [n, D] and whole numbers [n] are needed, not {tuple(x.shape)} and {y.dtype} {y.shape}")
+    if y.ndim == 2 and (y.shape[1] == 0 or y.min() < 0 or y.max() > 1):
+        raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {y[0].tolist()!r:.60}")
     x = x.detach().cpu().float()
     if not bool(x.isfinite().all()):
         raise InputError("the embeddings hold NaN or inf: the encoder fails on some examples")
-    seen, target = _classes(y)
+    seen, target = _classes(y) if y.ndim == 1 else (np.arange(y.shape[1]), y)
     mean = x.mean(dim=0)
     x = x - mean
     scale = float(x.square().mean().sqrt()) or 1.0
     x /= scale
     weight, bias, iterations = _minimise(x, torch.from_numpy(target), len(seen), l2, max_iterations)
-    accuracy = float(((x @ weight.T + bias).argmax(dim=1).numpy() == target).mean())
+    scores = x @ weight.T + bias
+    accuracy = float(((scores.argmax(dim=1) if y.ndim == 1 else scores > 0).numpy() == target).mean())
     weight = weight / scale
     return LinearHead(weight, bias - weight @ mean, seen), iterations, accuracy
 
@@ -75,7 +81,11 @@ def _minimise(x: Tensor, y: Tensor, classes: int, l2: float, most: int) -> tuple
     def loss() -> Tensor:
         optimizer.zero_grad()
         penalty = weight.square().sum() + OFFSET_SHARE * bias.square().sum()
-        total = cross_entropy(x @ weight.T + bias, y, reduction="sum") + l2 / 2 * penalty
+        scores = x @ weight.T + bias
+        fit = (
+            cross_entropy(scores, y, reduction="sum") if y.ndim == 1 else _of_labels(scores, y.float(), reduction="sum")
+        )
+        total = fit + l2 / 2 * penalty
         total.backward()  # type: ignore[no-untyped-call]
         return total
 

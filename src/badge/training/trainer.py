@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from badge.core.devices import usable_device
 from badge.core.numbers import positive, whole
@@ -91,6 +91,9 @@ class Trainer:
     def fit(self, examples: Any, labels: Any, rng: np.random.Generator) -> nn.Module:
         """A network trained on `examples` [n, ...] and `labels` [n], in eval mode.
 
+        Labels [n, L] of 0 and 1 are those of a multi-label problem: the loss is then the sum of the labels' binary
+        cross-entropies, and the accuracy that of all of them.
+
         A tuple or dict of tensors is given to a network of several inputs, by position or by name.
 
         The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
@@ -154,16 +157,24 @@ def _seed(seed: int, device: torch.device) -> None:
 def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Tensor, batch_size: int) -> float:
     """One pass in a random order; the accuracy counted on the way, each minibatch before its own step."""
     correct = torch.zeros((), dtype=torch.int64, device=y.device)
-    classes = int(y.max()) + 1
+    classes = int(y.max()) + 1 if y.ndim == 1 else y.shape[1]
     for batch in _batches(len(y), batch_size, y.device):
         target = y.index_select(0, batch)
         scores = _scores(model, _each(x, partial(torch.index_select, dim=0, index=batch)))
-        _check_scores(scores, classes)
+        _check_scores(scores, classes, y.ndim > 1)
         optimizer.zero_grad()
-        cross_entropy(scores, target).backward()  # type: ignore[no-untyped-call]
+        _loss(scores, target).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        correct += (scores.detach().argmax(1) == target).sum()  # a tensor: reading it here would wait for the device
-    return int(correct) / len(y)
+        said = scores.detach().argmax(1) if y.ndim == 1 else (scores.detach() > 0).long()
+        correct += (said == target).sum()  # a tensor: reading it here would wait for the device
+    return int(correct) / y.numel()
+
+
+def _loss(scores: Tensor, target: Tensor) -> Tensor:
+    """The cross-entropy; of several labels the sum of their binary ones. The mean over examples."""
+    if target.ndim == 1:
+        return cross_entropy(scores, target)
+    return binary_cross_entropy_with_logits(scores, target.to(scores.dtype), reduction="sum") / len(target)
 
 
 def _scores(model: nn.Module, x: Inputs) -> Any:
@@ -180,12 +191,14 @@ def _each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
     return tuple(change(part) for part in x) if isinstance(x, tuple) else change(x)
 
 
-def _check_scores(scores: Any, classes: int) -> None:
+def _check_scores(scores: Any, classes: int, labels: bool) -> None:
     if not isinstance(scores, Tensor) or scores.ndim != 2:
         shape = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
         raise ModelError(f"the network must return raw scores [n, classes], not {shape}")
     if scores.shape[1] < classes:
         raise ModelError(f"the network has {scores.shape[1]} outputs, but labels go up to {classes - 1}")
+    if labels and scores.shape[1] != classes:
+        raise ModelError(f"the network has {scores.shape[1]} outputs for {classes} labels: one for each is needed")
 
 
 def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
@@ -204,19 +217,23 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
     parts = list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
     y = torch.as_tensor(np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels))
     n = len(parts[0])
-    if y.ndim != 1 or n != len(y):
-        raise InputError(f"{n} examples with labels of shape {tuple(y.shape)}: one label per example is needed")
+    if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
+        raise InputError(
+            f"{n} examples with labels of shape {tuple(y.shape)}: one label per example is needed (or a row of 0 and 1)"
+        )
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
         raise InputError(f"labels must be whole numbers from 0, not {y.dtype} from {y.min().item()}")
+    if y.ndim == 2 and int(y.max()) > 1:
+        raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {int(y.max())}")
     for part in parts:
         if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64):
             raise InputError(f"examples of dtype {part.dtype}: float32 is needed (or int64, for token numbers)")
         if part.is_floating_point() and not part.sum(dtype=torch.float64).isfinite():
             raise InputError("the examples hold NaN or inf: drop or repair these rows")
     if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
-        x, y = _each(x, lambda part: part.repeat(2, *[1] * (part.ndim - 1))), y.repeat(2)
+        x, y = _each(x, lambda part: part.repeat(2, *[1] * (part.ndim - 1))), y.repeat(2, *[1] * (y.ndim - 1))
     return _each(x, lambda part: part.to(device)), y.to(device, torch.int64)
 
 
