@@ -97,8 +97,8 @@ def as_tensor(array: Any, name: str) -> Tensor:
 def as_single(x: Tensor) -> Tensor:
     """`x` in float32, unless that would take its columns' differences away: then as it is.
 
-    A column such as 1.7e9 + i (a time in seconds) has steps of 128 in float32. The rule: rounding the largest entry of a
-    column may not move it by more than a thousandth of what the column spans.
+    A column such as 1.7e9 + i (a time in seconds) has steps of 128 in float32. The rule: no entry is above the whole numbers
+    that float32 holds, and rounding the largest of a column moves it by at most a thousandth of what the column spans.
 
     >>> as_single(torch.tensor([[1.7e9], [1.7e9 + 1]], dtype=torch.float64)).dtype
     torch.float64
@@ -108,8 +108,10 @@ def as_single(x: Tensor) -> Tensor:
     if not len(x):
         return x.float()
     low, high = torch.aminmax(x, dim=0)
-    rounding = torch.maximum(low.abs(), high.abs()) * torch.finfo(torch.float32).eps / 2
-    return x if bool((rounding > (high - low) / 1000)[high > low].any()) else x.float()
+    largest = torch.maximum(low.abs(), high.abs())
+    rounding = largest * torch.finfo(torch.float32).eps / 2
+    coarse = (largest > SINGLE_WHOLE) | ((rounding > (high - low) / 1000) & (high > low))
+    return x if bool(coarse.any()) else x.float()
 
 
 def as_index(ids: Any, n: int) -> Tensor:

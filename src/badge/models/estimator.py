@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from badge.core.arrays import as_array, as_tensor
 from badge.errors import InputError, ModelError
-from badge.models.network import Run, Said, random_state_kept, running
+from badge.models.network import NOT_ASKED, Run, Said, random_state_kept, running
 
 __all__ = ["final_step", "has_labels", "is_skorch", "running_estimator", "skorch_module"]
+
+#: A sparse matrix becomes embeddings up to this size; hashed texts have a million columns.
+DENSE_BYTES = 4 * 2**30
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -70,8 +74,10 @@ def running_estimator(
     head: Any = None,
     autocast: bool | torch.dtype | None = None,
     multilabel: bool | None = None,
+    embeddings: bool = True,
+    rows_in_all: int = 0,
 ) -> Iterator[Run]:
-    """A function that runs a fitted estimator on rows of a pool.
+    """A function that runs a fitted estimator on rows of a pool, which has so many `rows_in_all`.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
@@ -83,8 +89,9 @@ def running_estimator(
     before, final = final_step(model)
     if is_skorch(final):
         how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
+        how |= {"embeddings": embeddings}
         with running(skorch_module(final), **how) as run_module:
-            yield lambda rows, x: run_module(rows, torch.from_numpy(_dense(before.transform(x), np.float32)))
+            yield lambda rows, x: run_module(rows, _dense(before.transform(x)).float())
         return
     if head is not None or device is not None or autocast:
         raise InputError(f"head, device and autocast are for PyTorch models, not for {type(final).__name__}")
@@ -105,7 +112,8 @@ def running_estimator(
         p = _of_each_label(final, p) if labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
             raise ModelError(f"predict_proba of {type(final).__name__} gave no [N, C] array of probabilities")
-        return Said(torch.from_numpy(p.astype(np.float32)), torch.from_numpy(_embedding(final, x)), labels)
+        h = _embedding(final, x, max(rows, rows_in_all)) if embeddings else NOT_ASKED
+        return Said(torch.from_numpy(p.astype(np.float32)), h, labels)
 
     with random_state_kept():
         yield run
@@ -137,27 +145,46 @@ def _of_each_label(final: Any, said: list[Any]) -> np.ndarray[Any, Any]:
     return np.stack(columns, axis=1)
 
 
-def _embedding(final: Any, x: Any) -> np.ndarray[Any, Any]:
-    """The final step's inputs [N, D]; of a multi-layer perceptron its last hidden layer."""
+def _embedding(final: Any, x: Any, rows: int) -> Tensor | str:
+    """The final step's inputs [N, D]; of a multi-layer perceptron its last hidden layer. Or why they are no embedding.
+
+    Trees take NaN, categories and a million columns as they are; distances and products do not.
+    """
+    name, way_out = type(final).__name__, "use conf, marg, entropy or rand, or put {} before it in one Pipeline"
     if (
         hasattr(final, "coefs_")
         and hasattr(final, "intercepts_")
         and getattr(final, "activation", None) in _ACTIVATIONS
     ):
         act = _ACTIVATIONS[final.activation]
-        h = x
         for weights, bias in zip(final.coefs_[:-1], final.intercepts_[:-1], strict=True):
-            h = act(h @ weights + bias)
-        return _dense(h, np.float32)
-    return _dense(x, np.float32)
-
-
-def _dense(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    x = x.toarray() if hasattr(x, "toarray") else x
-    x = np.array(x) if not isinstance(x, np.ndarray) else x
-    if x.dtype.kind not in "fiub":
-        raise ModelError(
-            f"the inputs of the final step have dtype {x.dtype} and cannot be an embedding: put the steps that make "
-            "numbers of them into one Pipeline with the classifier"
+            x = act(x @ weights + bias)
+        return _dense(x)
+    columns = x.shape[1] if hasattr(x, "toarray") else 0
+    if rows * columns * 4 > DENSE_BYTES:
+        size = f"{rows:,} rows of {columns:,} columns would take {rows * columns * 4 / 2**30:,.0f} GiB as embeddings"
+        return f"{size}; {way_out.format('a TruncatedSVD(256)')}"
+    table = x.toarray() if hasattr(x, "toarray") else _numbers(x)
+    if table.dtype.kind not in "fiub":
+        return f"the inputs of {name} are no numbers ({table.dtype}); {way_out.format('an encoder of its categories')}"
+    if table.dtype.kind == "f" and (unknown := ~np.isfinite(table.reshape(len(table), -1))).any():
+        held = f"{int(unknown.any(axis=1).sum()):,} of {len(table):,} rows"
+        return f"the inputs of {name} hold NaN or inf (in {held} of a batch), which it takes as they are; " + (
+            way_out.format("a SimpleImputer")
         )
-    return np.ascontiguousarray(x.reshape(len(x), -1), dtype=dtype)
+    return _dense(table)
+
+
+def _numbers(x: Any) -> np.ndarray[Any, Any]:
+    """A table as an array: of numbers where all columns are numbers or truth values."""
+    if isinstance(x, np.ndarray):
+        return as_array(x, "the pool")
+    if hasattr(x, "dtypes") and hasattr(x, "to_numpy"):  # pandas: one column of categories makes objects of all
+        kinds = {getattr(kind, "kind", "O") for kind in np.atleast_1d(np.asarray(x.dtypes, dtype=object))}
+        return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan) if kinds <= set("fiub") else x.to_numpy())
+    return as_array(x, "the pool")
+
+
+def _dense(x: Any) -> Tensor:
+    x = x.toarray() if hasattr(x, "toarray") else x
+    return as_tensor(np.ascontiguousarray(np.asarray(x).reshape(len(x), -1)), "the inputs of the final step")

@@ -18,11 +18,15 @@ from badge.models import answers, heads, inputs, scripted
 __all__ = ["Run", "Said", "eval_mode", "model_dtype", "random_state_kept", "running", "says_multilabel", "unwrap"]
 
 
+#: why outputs hold no embeddings where predict was told to leave them out
+NOT_ASKED = "the pass was made with embeddings=False"
+
+
 class Said(NamedTuple):
     """What a model said about some rows."""
 
     probabilities: Tensor  # [n, C]
-    embeddings: Tensor  # [n, D]
+    embeddings: Tensor | str  # [n, D], or why there are none
     multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
 
 
@@ -136,8 +140,11 @@ def running(
     head: str | nn.Module | None = None,
     autocast: bool | torch.dtype | None = None,
     multilabel: bool | None = None,
+    embeddings: bool = True,
 ) -> Iterator[Run]:
     """A function that runs the model on one batch; outside the block the model is as it was before.
+
+    Without `embeddings` an output layer need not be found.
 
     >>> with running(nn.Linear(3, 2)) as run:
     ...     p, h, _ = run(4, torch.zeros(4, 3))
@@ -186,19 +193,24 @@ def running(
             logits = _rows_of_logits(parts[answer.logits], rows)
             returned = None if answer.embedding is None else parts[answer.embedding]
             if found is None:
-                found = _settle(watch.modules, calls, logits, wanted, returned, labels)
+                try:
+                    found = _settle(watch.modules, calls, logits, wanted, returned, labels)
+                except ModelError:
+                    if embeddings:
+                        raise
+                    found = heads.Head("", nn.Identity(), -1, _own_link(logits, labels))
                 labels = _are_labels(labels, found.link, logits.shape[1])
                 attached.close()  # from here on only the head is watched
                 watch = watch.narrowed(found.name) if found.index >= 0 else heads.Recorder({}, searching=False)
                 attached.enter_context(watch.attached())
             if found.index < 0:
-                assert returned is not None
-                return Said(_probabilities(logits, found.link, None, bool(labels)), returned.float(), bool(labels))
+                h = returned if embeddings and returned is not None else NOT_ASKED
+                return Said(_probabilities(logits, found.link, None, bool(labels)), h, bool(labels))
             call = next((c for c in calls if c.name == found.name and c.index == found.index), None)
             if call is None:
                 raise ModelError(f"the head {found.name!r} did not run on a batch of {rows} rows")
-            h = heads.embedding_of(call, logits, mask)
-            return Said(_probabilities(logits, found.link, call, bool(labels)), h.float(), bool(labels))
+            h = heads.embedding_of(call, logits, mask) if embeddings else NOT_ASKED
+            return Said(_probabilities(logits, found.link, call, bool(labels)), h, bool(labels))
 
         yield run
 

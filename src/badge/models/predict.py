@@ -21,8 +21,8 @@ from badge.models.pools import length, open_pool
 from badge.models.sinks import Arrays, Sink, Store
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
-from badge.strategies.protocol import Strategy
-from badge.strategies.select import candidates, request, select_from
+from badge.strategies.protocol import Strategy, reads
+from badge.strategies.select import candidates, choose, request, select_from
 
 __all__ = ["predict", "select"]
 
@@ -42,6 +42,7 @@ def predict(
     max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
     multilabel: bool | None = None,
+    embeddings: bool | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs:
@@ -61,6 +62,9 @@ def predict(
     autocast:   True or a torch dtype: run in mixed precision. Outputs are float32 all the same.
     multilabel: True: each score is the logit of one label, of which an example may have any number. None: as the model
                 says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).
+    embeddings: False: probabilities alone, which is all that conf, marg and entropy look at; an output layer need not be
+                found then. None: where there are any (trees on NaN, categories or hashed texts have none). True: an error
+                where there are none.
     progress:   draw a progress bar on standard error.
     out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
 
@@ -86,13 +90,14 @@ def predict(
         encoder = Encoder.of(call, plain, max_length)
         parts = batches.for_network(opened, plain, batch_size, encoder)
         how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
-        running = torch_models.running(network, **how)
+        running = torch_models.running(network, **how, embeddings=embeddings is not False)
     elif callable(getattr(model, "fit", None)):
         if call is not None or max_length is not None:
             raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
         opened = open_pool(pool, (1, 1))
         parts = batches.for_estimator(opened, max(batch_size, ESTIMATOR_ROWS))
         how = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
+        how |= {"embeddings": embeddings is not False, "rows_in_all": opened.rows}
         running = estimator.running_estimator(model, **how)
     else:
         raise ModelError(
@@ -119,7 +124,10 @@ def predict(
         with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
             advance(sink.done)
             for rows, batch in parts(sink.done):
-                sink.write(run(rows, batch))
+                said = run(rows, batch)
+                if embeddings and isinstance(said.embeddings, str):
+                    raise ModelError(f"there are no embeddings: {said.embeddings}")
+                sink.write(said)
                 advance(rows)
     return sink.outputs()
 
@@ -163,8 +171,8 @@ def select(
     >>> ids.shape, ids.dtype
     ((5,), dtype('int64'))
     """
-    chosen, _ = request(strategy, seed, labeled, exclude, bias)  # what is wrong is said before the pass, not after it
-    k, _ = candidates(k, length(pool), exclude)
+    chosen, rng = request(strategy, seed, labeled, exclude, bias)  # what is wrong is said before the pass, not after it
+    k, left = candidates(k, length(pool), exclude)
     options: dict[str, Any] = {
         "batch_size": batch_size,
         "device": device,
@@ -176,6 +184,10 @@ def select(
         "multilabel": multilabel,
         "progress": progress,
     }
+    looks_at = reads(chosen)
+    if looks_at == "nothing" and out is None:
+        return choose(chosen, length(pool), k, rng, left)
+    options["embeddings"] = {"blocks": True, "probabilities": None if out is not None else False}.get(looks_at)
     outputs = predict(model, pool, out=out, **options)
     if labeled is not None and not isinstance(labeled, Outputs):
         labeled = predict(model, labeled, **options)
