@@ -20,6 +20,7 @@ from badge.labelling.models import Table, Texts, classes_of, trainer_of
 from badge.labelling.server import app_of
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
+from load_page import run
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
@@ -267,6 +268,13 @@ def test_the_key_is_kept_and_only_for_its_owner(tmp_path: Path) -> None:
     first = key_of(tmp_path / "labels.jsonl")
     assert key_of(tmp_path / "labels.jsonl") == first and len(first) >= 30
     assert (tmp_path / "labels.jsonl.key").stat().st_mode & 0o077 == 0
+
+
+def test_many_people_lose_nothing() -> None:
+    """A hundredth of what `python tests/support/load_page.py` does."""
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+    found = run(people=10, answers=100, items=400)
+    assert found["confirmed"] == 100 and found["lost"] == found["doubled"] == found["unconfirmed"] == 0
 
 
 # -- sources and models ------------------------------------------------------------------------------------------------------

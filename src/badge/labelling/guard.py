@@ -7,6 +7,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -72,6 +73,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
+        started = time.perf_counter()
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         by_token = hmac.compare_digest(token.encode(), self.key.encode())
@@ -91,7 +93,13 @@ class Guard:
         async def guarded(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 names = {name.lower() for name, _ in message["headers"]}
-                added = {**HEADERS, "content-security-policy": PAGE_POLICY, "cache-control": "no-store"}
+                taken = f"all;dur={1000 * (time.perf_counter() - started):.1f}"
+                own_headers = {
+                    "content-security-policy": PAGE_POLICY,
+                    "cache-control": "no-store",
+                    "server-timing": taken,
+                }
+                added = {**HEADERS, **own_headers}
                 own = [(k.encode(), v.encode()) for k, v in added.items() if k.encode() not in names]
                 if by_token:
                     cookie = f"{self.cookie}={self.value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import resources
@@ -24,6 +25,8 @@ STATIC = {
     "review.js": "text/javascript",
 }
 PAGES = {"/": "label.html", "/labels": "review.html"}
+#: a training in the background gives way to a waiting answer after so long
+SWITCH_SECONDS = 0.0005
 #: longest name of a person, reason of a skip, and id of a client or request
 LONGEST = 200
 
@@ -120,6 +123,7 @@ def serve(
     except ImportError:
         raise MissingExtraError("the labelling page", "uvicorn", "label") from None
     app = app_of(session, key, host, port, person)
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False, timeout_keep_alive=30)
     try:
         uvicorn.Server(config).run(sockets=None if listen is None else [listen])

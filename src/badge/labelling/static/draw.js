@@ -33,7 +33,7 @@ export const itemView = (item, id) => {
 export const breakable = (name) =>
   element("span", {}, ...name.split(/(?<=[_./-])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part])));
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 export const number = (value) => value.toLocaleString("en");
 
 /** A line of shares from 0 to 1 into an svg of 240 × 56. */

@@ -144,7 +144,7 @@ const confirm = (text) => {
   $("saved").textContent = text;
   $("saved").className = "";
   $("saved").getAnimations().forEach((one) => one.cancel());
-  $("saved").animate([{ opacity: 1 }, { opacity: 1 }, { opacity: 0.55 }], { duration: 1600, fill: "forwards" });
+  $("saved").animate([{ opacity: 1 }, { opacity: 1 }, { opacity: 0.85 }], { duration: 1600, fill: "forwards" });
 };
 
 const act = (path, body, text) => during(async () => {
