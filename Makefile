@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help test demo check lint types bench clean
+.PHONY: help test demo check lint types bench results clean
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
@@ -31,6 +31,9 @@ check: lint types test  ## lint + types + tests
 bench: $(INSTALLED)  ## ours against the plain loop, peers and the bare matrix product
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(ARGS)
+
+results: $(INSTALLED)  ## docs/results.md and its figures from results/runs.csv.gz
+	$(BIN)/python -m results build
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -652,11 +652,21 @@ def test_badge_demo_ends_in_a_picture_and_a_table(tmp_path: Path, monkeypatch: p
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--workers", "1"])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
+    assert lines.pop(0).startswith("what this run shows at 150 labels (2 seeds, paired t-tests at 0.05): above rand ")
     assert lines[0].startswith("labels needed to reach 0.") and lines[0].endswith("of rand at 150 labels")
     assert [line.split()[0] for line in lines[1:4]] == ["strategy", "marg", "rand"]
     assert lines[3].split()[1:3] == ["150", "100%"] and int(lines[2].split()[1]) < 150
     assert lines[4] == f"learning curves: {tmp_path / 'learning-curves.png'}"
     assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_says_what_its_run_shows() -> None:
+    from badge.cli.demonstration import headline
+
+    assert headline(stats.example()) == (
+        "what this run shows at 500 labels (3 seeds, paired t-tests at 0.05): above rand badge; below rand none; "
+        "0 of 0 pairs of the others differ"
+    )
 
 
 # -- the display -------------------------------------------------------------------------------------------------------

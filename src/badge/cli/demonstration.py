@@ -10,7 +10,7 @@ from badge.experiment.cell import Cell
 from badge.experiment.summary import text_table
 from badge.report.figures import learning_curves
 
-__all__ = ["CELLS", "picture", "table"]
+__all__ = ["CELLS", "headline", "picture", "table"]
 
 #: seven strategies, three seeds, to 400 of 1,437 labels
 CELLS = [
@@ -25,6 +25,27 @@ def picture(folder: Path) -> Path:
     path = folder / "learning-curves.png"
     learning_curves(stats.load(folder), path)
     return path
+
+
+def headline(results: stats.Results) -> str:
+    """What the run shows at its last number of labels, by paired t-tests over the seeds: no more than that."""
+    setting = results.settings[0]
+    curves = {name: stats.learning_curve(results, setting, name) for name in results.strategies}
+    last = min(int(curve.labels[-1]) for curve in curves.values())
+    ends = {name: curve.at(last) for name, curve in curves.items()}
+    others = [name for name in ends if name != "rand"]
+    better = [name for name in others if stats.beats(ends[name], ends["rand"]) == 1]
+    worse = [name for name in others if stats.beats(ends[name], ends["rand"]) == -1]
+    pairs = sum(bool(stats.beats(ends[a], ends[b])) for i, a in enumerate(others) for b in others[:i])
+    seeds, total = len(curves["rand"].seeds), len(others) * (len(others) - 1) // 2
+    return (
+        f"what this run shows at {last} labels ({seeds} seeds, paired t-tests at 0.05): above rand {_some(better)}; "
+        f"below rand {_some(worse)}; {pairs} of {total} pairs of the others differ"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def table(folder: Path) -> str:
@@ -42,6 +63,7 @@ def table(folder: Path) -> str:
         rows.append(
             [name, f"{needed:.0f}", f"{share:.0%}", final] if math.isfinite(needed) else [name, "–", "–", final]
         )
-    return f"labels needed to reach {target:.4f}, the test accuracy of rand at {CELLS[0].labels} labels\n" + text_table(
-        ["strategy", "labels", "of rand's", f"accuracy at {CELLS[0].labels}"], rows
+    return (
+        f"{headline(results)}\nlabels needed to reach {target:.4f}, the test accuracy of rand at {CELLS[0].labels} labels\n"
+        + text_table(["strategy", "labels", "of rand's", f"accuracy at {CELLS[0].labels}"], rows)
     )

@@ -88,7 +88,7 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
                     savings.append(saving)
                     draws[name].append(ratios)
     medians = tuple(
-        _median(name, [saving.ratio for saving in savings if saving.strategy == name], np.array(draws[name]))
+        _median([saving for saving in savings if saving.strategy == name], np.array(draws[name]))
         for name in names
         if draws[name]
     )
@@ -137,8 +137,10 @@ def _interval(ratios: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _median(name: str, ratios: list[float], draws: NDArray[np.float64]) -> Saving:
-    """The (lower) median of the settings' ratios; unreached settings count as inf."""
+def _median(savings: list[Saving], draws: NDArray[np.float64]) -> Saving:
+    """The (lower) median of the settings' ratios; unreached settings count as inf. No interval where one has none."""
     middle = np.quantile(draws, 0.5, axis=0, method="inverted_cdf")
-    ratio = float(np.quantile(ratios, 0.5, method="inverted_cdf"))
-    return Saving(None, name, len(ratios), np.nan, np.nan, np.nan, ratio, *_interval(middle))
+    ratio = float(np.quantile([saving.ratio for saving in savings], 0.5, method="inverted_cdf"))
+    known = all(saving.repeats > 1 for saving in savings)
+    edges = _interval(middle) if known else (np.nan, np.nan)
+    return Saving(None, savings[0].strategy, len(savings), np.nan, np.nan, np.nan, ratio, *edges)

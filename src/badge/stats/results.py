@@ -185,6 +185,28 @@ class Results:
             raise InputError(f"unknown column {name!r}; known: test_accuracy, {', '.join(OPTIONAL)}")
         return self.optional.get(name, np.full(len(self), np.nan))
 
+    def paired(self, strategies: Sequence[str], least: int = 2) -> Results | None:
+        """The settings in which all these strategies share at least so many seeds, with those seeds alone.
+
+        A strategy that lacks a setting would else be spared what it might lose there. None where there is no such setting.
+
+        >>> from badge.stats import example
+        >>> example().paired(["badge", "rand"])
+        Results(6 runs of 2 strategies in 1 setting, 30 rows)
+        >>> example().paired(["badge", "marg"]) is None
+        True
+        """
+        keep = np.zeros(len(self), dtype=bool)
+        for setting in self.settings:
+            found = [{run.seed for run in self.by_strategy.get((setting, name), ())} for name in strategies]
+            shared = set.intersection(*found) if found else set()
+            for run in self.runs if len(shared) >= least else ():
+                keep[run.rows] |= run.setting == setting and run.seed in shared
+        if not keep.any():
+            return None
+        columns = {name: getattr(self, name)[keep] for name in REQUIRED}
+        return Results.of(columns | {name: values[keep] for name, values in self.optional.items()}, self.notes)
+
     def with_notes(self, notes: Sequence[Note]) -> Results:
         return replace(self, notes=(*self.notes, *notes))
 

@@ -1,0 +1,36 @@
+"""`python -m results build`: the page from the table. `python -m results collect runs/`: the table from journals."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from badge.errors import BadgeError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m results", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    build = commands.add_parser(
+        "build", help="docs/results.md, its figures and the README's part, from the table alone"
+    )
+    build.add_argument("--to", type=Path, default=Path(), help="the root that is written to (default: this folder)")
+    collect = commands.add_parser("collect", help="add the finished runs of a folder of journals to the table")
+    collect.add_argument("runs", type=Path)
+    collect.add_argument("--grid", type=Path, default=Path("grids/cpu.toml"), help="what was planned")
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "build":
+            from results.page import write_page
+
+            write_page(arguments.to)
+        else:
+            from results.collect import collect_runs
+
+            print(collect_runs(arguments.runs, arguments.grid))
+    except BadgeError as error:
+        parser.exit(1, f"Error: {error}\n")
+
+
+if __name__ == "__main__":
+    main()

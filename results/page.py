@@ -1,0 +1,284 @@
+"""From the table to docs/results.md, its figures and the README's part: the same to the last digit, without torch."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from badge import stats
+from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
+from badge.errors import DataError
+from badge.report import Statistics, evaluate
+from badge.report.claims import claims
+from badge.report.drawings import Heat, accuracy_lines, saved_dots
+from badge.report.figures import draw, panels
+from badge.report.page import interval
+from badge.report.saving import save
+from badge.report.verdicts import __doc__ as rules
+from badge.stats import Results, Saving, Setting
+from results import ABOUT, TABLE
+
+__all__ = ["page_text", "pictured", "readme_part", "write_page"]
+
+#: The settings that are shown, as far as there are runs of them; others fill their places.
+SHOWN = (
+    Setting("mnist", "mlp", 100),
+    Setting("letter", "mlp", 1000),
+    Setting("svhn", "resnet18", 1000),
+    Setting("banking77", "mlp", 100),
+)
+NOTHING = "No setting has two seeds of all seven strategies yet: nothing to compare."
+PART = re.compile(r"(<!-- results -->\n).*?(<!-- /results -->\n)", re.DOTALL)
+
+
+def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
+    """Write docs/results.md and docs/images/results-*, and the README's part if there is a README."""
+    if not table.exists():
+        raise DataError(f"there is no {table}: python -m results collect runs/ makes it from journals")
+    results, said = stats.load(table), json.loads(about.read_text(encoding="utf-8"))
+    statistics = evaluated(results)
+    images = to / "docs" / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    curves = [accuracy_lines(results, setting, PAPER_STRATEGIES) for setting in pictured(results)]
+    save(panels(curves), images / "results-curves.png")
+    if statistics is not None:
+        overall = statistics.penalty.overall
+        save(draw(Heat("penalty-all", f"All settings ({overall.settings})", overall)), images / "results-penalty.png")
+        save(draw(saved_dots(statistics.saved)), images / "results-saved.png")
+    (to / "docs" / "results.md").write_text(page_text(results, statistics, said), encoding="utf-8")
+    readme = to / "README.md"
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8")
+        part = readme_part(results, statistics, said)
+        readme.write_text(PART.sub(lambda found: found[1] + part + found[2], text), encoding="utf-8")
+
+
+def evaluated(results: Results) -> Statistics | None:
+    """The statistics of the settings and seeds that all seven strategies have; None where there are no two seeds yet."""
+    paired = results.paired(PAPER_STRATEGIES)
+    statistics = None if paired is None else evaluate(paired, PAPER_STRATEGIES)
+    return statistics if statistics is not None and statistics.penalty.overall.settings else None
+
+
+def pictured(results: Results) -> list[Setting]:
+    """Four settings: those of `SHOWN` that have runs of all strategies, then those with the most runs."""
+
+    def count(setting: Setting) -> int:
+        return sum(len(results.by_strategy.get((setting, name), ())) for name in PAPER_STRATEGIES)
+
+    whole = [s for s in SHOWN if all((s, name) in results.by_strategy for name in PAPER_STRATEGIES)]
+    others = sorted((s for s in results.settings if s not in whole), key=lambda s: (-count(s), s))
+    return [*whole, *others][:4]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def page_text(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
+    """docs/results.md."""
+    return "\n".join(
+        [
+            "# Do the paper's claims hold in our hands?",
+            "",
+            "<!-- written by `make results` from results/runs.csv.gz: change results/page.py, not this page -->",
+            "",
+            *_opening(results, about),
+            "",
+            "## Learning curves",
+            "",
+            "![Learning curves of four settings](images/results-curves.png)",
+            "",
+            "Means over the seeds that there are, bands of one standard error.",
+            "",
+            "## Who beats whom",
+            "",
+            *_matrix(statistics),
+            "",
+            "## Labels saved",
+            "",
+            *_saved(statistics),
+            "",
+            "## The paper's claims",
+            "",
+            *_claims(results),
+            "",
+            "## How a verdict comes about",
+            "",
+            *(rules or "").strip().split("\n")[2:],
+            "",
+            "## What was run",
+            "",
+            *_coverage(results, about),
+            "",
+            "## What to keep in mind",
+            "",
+            *_notes(results),
+            "",
+            "## Going on",
+            "",
+            *_going_on(about),
+            "",
+        ]
+    )
+
+
+def _cells(results: Results, about: dict[str, Any]) -> tuple[int, int]:
+    return len(results.runs), sum(sum(entry["seeds"].values()) for entry in about["planned"])
+
+
+def _opening(results: Results, about: dict[str, Any]) -> list[str]:
+    done, planned = _cells(results, about)
+    found = claims(results)
+    counts = {
+        verdict: sum(claim.verdict == verdict for claim in found)
+        for verdict in ("holds", "does not hold", "cannot be told")
+    }
+    state = (
+        "All cells are in."
+        if done == planned
+        else "The grid is still running; the page is made again as cells come in."
+    )
+    commits = ", ".join(f"`{commit}`" for commit in about["commits"])
+    return [
+        f"**{done} of {planned} planned cells** ([`{about['grid']}`](../{about['grid']})), in {len(results.settings)} of "
+        f"{len(about['planned'])} settings. {state}",
+        f"Of {len(found)} claims {counts['holds']} hold, {counts['does not hold']} do not, and "
+        f"{counts['cannot be told']} cannot be told from these runs.",
+        "",
+        "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`.",
+        f"The runs were made with {commits}.",
+    ]
+
+
+def _matrix(statistics: Statistics | None) -> list[str]:
+    if statistics is None:
+        return [NOTHING]
+    overall = statistics.penalty.overall
+    lines = [
+        f"![Penalty matrix over {overall.settings} settings](images/results-penalty.png)",
+        "",
+        "How much the row's strategy beats the column's: settings, by paired t-tests at the label budgets of the paper.",
+        "The last row is the column's average, lower is better. The averages by batch size and by network:",
+    ]
+    for by, groups in (("batch size", statistics.by_batch_size), ("network", statistics.by_model)):
+        rows = [
+            [
+                f"{group:,}" if isinstance(group, int) else group,
+                str(matrix.settings),
+                *(f"{v:.2f}" for v in matrix.averages.tolist()),
+            ]
+            for group, matrix in groups.items()
+        ]
+        lines += ["", *table([by, "settings", *overall.strategies], rows)]
+    return lines
+
+
+def _saved(statistics: Statistics | None) -> list[str]:
+    if statistics is None:
+        return [NOTHING]
+    saved = statistics.saved
+    lines = [
+        "![Labels needed for rand's final accuracy, as a share of rand's](images/results-saved.png)",
+        "",
+        "Labels that a strategy needs for the accuracy that `rand` ends with, divided by what `rand` needs; 95 % intervals",
+        "from a bootstrap over the seeds, paired. Every setting by itself:",
+        "",
+    ]
+    names = [entry.strategy for entry in saved.medians]
+    settings = sorted({entry.setting for entry in saved.savings if entry.setting is not None})
+    of = {(entry.setting, entry.strategy): entry for entry in saved.savings}
+    rows = [[str(s), *(_ratio(of.get((s, name))) for name in names)] for s in settings]
+    rows.append(["median", *(_ratio(entry) for entry in saved.medians)])
+    return lines + table(["setting", *names], rows)
+
+
+def _ratio(entry: Saving | None) -> str:
+    if entry is None:
+        return "–"
+    shown = f"{entry.ratio:.2f}" if math.isfinite(entry.ratio) else "not reached"
+    return f"{shown} ({interval(entry)})" if not math.isnan(entry.low) else f"{shown} (one seed)"
+
+
+def _claims(results: Results) -> list[str]:
+    rows = [[claim.said, claim.where, claim.measured, f"**{claim.verdict}**"] for claim in claims(results)]
+    return table(["the paper says", "where", "our number", "verdict"], rows)
+
+
+def _coverage(results: Results, about: dict[str, Any]) -> list[str]:
+    rows = []
+    for entry in about["planned"]:
+        setting = Setting(entry["data"], entry["model"], entry["batch_size"])
+        there = [len(results.by_strategy.get((setting, name), ())) for name in entry["seeds"]]
+        width = f", width {entry['width']}" if entry["width"] else ""
+        used = results.completeness.get(setting.data, "")
+        rows.append(
+            [f"{setting}{width}", used, f"{entry['labels']:,}", f"{sum(there)} of {sum(entry['seeds'].values())}"]
+        )
+    return table(["setting", "rows of the data set", "labels at the end", "cells"], rows)
+
+
+def _notes(results: Results) -> list[str]:
+    wanted = (
+        "data sets used in part",
+        "rounds that ended at 99 % training accuracy or less",
+        "settings without label budgets",
+    )
+    lines = [
+        "- Curves end early, networks other than the MLP are narrow, and batch size 10,000 is not there: it is what two",
+        "  cores can do. The paper's own grid is `grids/paper.toml`.",
+        "- Texts (`trec`, `banking77`) are not in the paper.",
+    ]
+    notes = evaluate(results, [name for name in PAPER_STRATEGIES if name in results.strategies]).notes
+    for topic in wanted:
+        found = [note.text for note in notes if note.topic == topic]
+        if found:
+            lines += [f"- {topic.capitalize()}: {'; '.join(found)}."]
+    return lines
+
+
+def _going_on(about: dict[str, Any]) -> list[str]:
+    return [
+        "The first command runs the cells that are not in the table, by seed; the second adds the finished ones to it; the",
+        "third makes this page, its figures and the README's part.",
+        "",
+        "```sh",
+        f"badge grid {about['grid']} --out runs/ --skip results/runs.csv.gz",
+        "python -m results collect runs/",
+        "make results",
+        "```",
+    ]
+
+
+def readme_part(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
+    """The README's picture and table."""
+    done, planned = _cells(results, about)
+    rows = []
+    if statistics is not None:
+        beaten, medians = statistics.penalty.overall, {entry.strategy: entry for entry in statistics.saved.medians}
+        for name, average in zip(beaten.strategies, beaten.averages.tolist(), strict=True):
+            rows.append([f"`{name}`", f"{average:.2f}", "1" if name == REFERENCE else _ratio(medians.get(name))])
+    seeds = [len(runs) for (_, name), runs in results.by_strategy.items() if name in PAPER_STRATEGIES]
+    shown = f"{min(seeds)} to {max(seeds)}" if min(seeds) != max(seeds) else str(seeds[0])
+    compared = 0 if statistics is None else statistics.penalty.overall.settings
+    header = ["strategy", "beaten: column average of the penalty matrix", "labels for `rand`'s final accuracy (95 %)"]
+    lines = [
+        "![Learning curves of our runs](docs/images/results-curves.png)",
+        "",
+        *(table(header, rows) if rows else [NOTHING]),
+        "",
+        f"Our own runs: {done} of {planned} planned cells so far, {shown} seeds a curve. The table is over the settings in",
+        f"which all seven share two seeds or more ({compared}); lower is better in both columns. [Every claim of the paper,",
+        "with our number and a verdict](docs/results.md), comes from a table in this repository by `make results`.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
