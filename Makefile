@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help test demo check lint types bench results clean
+.PHONY: help test test-label-studio demo check lint types bench results clean
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,15 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: $(INSTALLED)  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+STUDIO := .venv-label-studio
+$(STUDIO)/.installed:
+	$(PYTHON) -m venv $(STUDIO)
+	$(STUDIO)/bin/python -m pip install -q 'label-studio==1.23.*'
+	@touch $@
+
+test-label-studio: $(INSTALLED) $(STUDIO)/.installed  ## against a real Label Studio, in an environment of its own
+	BADGE_LABEL_STUDIO=$(CURDIR)/$(STUDIO)/bin/label-studio $(BIN)/python -m pytest tests/labelling/test_label_studio_server.py
 
 demo: $(INSTALLED)  ## the product at work on scikit-learn's digits
 	$(BIN)/badge demo

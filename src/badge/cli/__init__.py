@@ -8,6 +8,7 @@ import sys
 import typer
 
 from badge.cli.label import label
+from badge.cli.label_studio import label_studio
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
@@ -48,6 +49,7 @@ app.command("export")(export)
 app.command("report")(report)
 app.command("select")(select)
 app.command("label")(label)
+app.command("label-studio")(label_studio)
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
-"""A folder of images: found recursively, called by their names, decoded with Pillow."""
+"""Images as a pool: files, or a folder searched recursively; decoded with Pillow."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from badge.core.progress import bar
 from badge.errors import DataError, MissingExtraError
 
-__all__ = ["CONTENT_TYPES", "ImageFolder"]
+__all__ = ["CONTENT_TYPES", "ImageFiles", "ImageFolder"]
 
 #: ending -> content type; nothing else is ever served
 CONTENT_TYPES = {
@@ -25,22 +26,12 @@ CONTENT_TYPES = {
 LARGEST = 256
 
 
-class ImageFolder:
-    """The images below a folder, as a pool whose items are RGB pictures of Pillow. Ids are paths relative to the folder.
+class ImageFiles:
+    """Images by their paths, as a pool whose items are RGB pictures of Pillow."""
 
-    Links that lead out of the folder are left out.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
-        found = sorted(
-            path for path in self.folder.rglob("*") if path.suffix.lower() in CONTENT_TYPES and path.is_file()
-        )
-        self.paths = [path for path in found if path.resolve().is_relative_to(self.folder)]
-        if len(self.paths) < 2:
-            endings = ", ".join(CONTENT_TYPES)
-            raise DataError(f"{folder} holds {len(self.paths)} images ({endings}): at least 2 are needed")
-        self.names = [path.relative_to(self.folder).as_posix() for path in self.paths]
+    def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None) -> None:
+        self.paths = list(paths)
+        self.names = [path.name for path in self.paths] if names is None else list(names)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -78,3 +69,18 @@ class ImageFolder:
             return image
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             return Image.new("RGB", (1, 1))
+
+
+class ImageFolder(ImageFiles):
+    """The images below a folder. Ids are paths relative to it; links that lead out of it are left out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        found = sorted(
+            path for path in self.folder.rglob("*") if path.suffix.lower() in CONTENT_TYPES and path.is_file()
+        )
+        paths = [path for path in found if path.resolve().is_relative_to(self.folder)]
+        if len(paths) < 2:
+            endings = ", ".join(CONTENT_TYPES)
+            raise DataError(f"{folder} holds {len(paths)} images ({endings}): at least 2 are needed")
+        super().__init__(paths, [path.relative_to(self.folder).as_posix() for path in paths])

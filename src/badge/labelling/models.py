@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from badge.core.importing import imported
 from badge.errors import InputError, MissingExtraError
-from badge.labelling.images import ImageFolder
+from badge.labelling.images import ImageFiles
 from badge.labelling.sources import Kind
 from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
@@ -106,7 +106,7 @@ class Images(_Prepared):
             lambda: resnet18(classes, width=WIDTH), lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS
         )
 
-    def _rows(self, pool: ImageFolder) -> Tensor:
+    def _rows(self, pool: ImageFiles) -> Tensor:
         """Bytes [N, 3, 32, 32]."""
         return torch.from_numpy(pool.small(SIDE, progress=True))
 

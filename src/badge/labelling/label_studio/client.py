@@ -84,8 +84,10 @@ class Client:
     def file(self, address: str) -> bytes:
         """A file that a task refers to: of this server (with the token), or of another (without)."""
         whole = urljoin(self.url, address)
+        if urlsplit(whole).scheme not in ("http", "https"):
+            raise ServerError(f"{address!r} cannot be fetched: give the project's storage pre-signed addresses")
         ours = urlsplit(whole).netloc == urlsplit(self.url).netloc
-        content: bytes = self._request("GET", whole, signed=ours).content
+        content: bytes = self._request("GET", whole, signed=ours, follow_redirects=True).content
         return content
 
     # -- writing ---------------------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from badge.errors import InputError
+from badge.labelling.sources import Kind
 
 __all__ = ["Layout", "layout_of"]
 
-KINDS = {"Text": "text", "HyperText": "text", "Image": "image"}
+KINDS: dict[str, Kind] = {"Text": "text", "HyperText": "text", "Image": "image"}
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Layout:
 
     control: str  #: name of the Choices tag: `from_name` of a result
     object: str  #: name of the Text or Image tag: `to_name`
-    kind: str  #: "text" or "image"
+    kind: Kind  #: "text" or "image"
     field: str  #: the key of a task's data that holds the text or the image's address
     classes: tuple[str, ...]
 

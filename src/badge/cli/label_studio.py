@@ -1,0 +1,88 @@
+"""`badge label-studio`: the picks of a Label Studio project come first."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from badge.errors import InputError
+
+__all__ = ["label_studio"]
+
+
+def label_studio(
+    url: Annotated[str, typer.Option("--url", help="Address of the server.", show_default=False)],
+    project: Annotated[
+        int, typer.Option("--project", help="The project's number, as in the address of its page.", show_default=False)
+    ],
+    token_env: Annotated[
+        str, typer.Option("--token-env", metavar="NAME", help="The environment variable that holds your access token.")
+    ] = "LS_TOKEN",
+    watch: Annotated[bool, typer.Option("--watch", help="Go on: again whenever enough new annotations came.")] = False,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Tasks to put first.")] = 20,
+    again_after: Annotated[
+        int | None,
+        typer.Option("--again-after", min=1, help="With --watch: labels until the next round. (default: half a batch)"),
+    ] = None,
+    strategy: Annotated[str, typer.Option("--strategy", help="badge, coreset, conf, marg, entropy, rand, …")] = "badge",
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", metavar="hf:NAME", help="A pretrained encoder, from disk or the hub, kept frozen."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODULE:MAKE", help="A trainer of your own, as package.module:make."),
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", metavar="NAME", help="The <Choices> to pick for, where there are several."),
+    ] = None,
+    show_guess: Annotated[
+        bool, typer.Option("--show-guess", help="Fill in the model's guess: saves clicks, and biases who answers.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and labels give the same picks.")] = 0,
+) -> None:
+    """Put the tasks that are worth labelling next first, in a project of Label Studio.
+
+    The project's tasks are the pool (texts or images), its annotations the labels. The picks get predictions whose score
+    rises in pick order, and the project's sampling is set to "Uncertainty sampling". Nothing else in it is touched.
+
+    [bold]Examples[/bold]
+
+    Once, with the token of your account settings:
+        LS_TOKEN=… badge label-studio --url http://127.0.0.1:8080 --project 7
+
+    For as long as people annotate:
+        badge label-studio --url http://127.0.0.1:8080 --project 7 --watch
+    """
+    token = os.environ.get(token_env, "")
+    if not token.strip():
+        raise InputError(f"the environment variable {token_env} is empty: put your Label Studio access token there")
+    from badge.labelling.label_studio import Client, Settings, run_round
+    from badge.labelling.label_studio import watch as watch_project
+    from badge.labelling.label_studio.picking import picks_for
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    client = Client(url, project, token, on_wait=lambda seconds, reason: say(f"{reason}; again in {seconds:g} s"))
+    settings = Settings(
+        batch_size=batch_size,
+        again_after=again_after or max(1, batch_size // 2),
+        control=control,
+        show_guess=show_guess,
+        name=f"{strategy} {seed} {encoder} {model}",
+    )
+    pick = picks_for(client, strategy=strategy, seed=seed, encoder=encoder, model=model)
+    try:
+        if watch:
+            watch_project(client, pick, settings, say)
+        done = run_round(client, pick, settings, say)
+    except KeyboardInterrupt:
+        say("stopped; the picks stay first, and the same command goes on")
+        raise typer.Exit(130) from None
+    finally:
+        client.close()
+    typer.echo("\n".join(map(str, done.picks)))

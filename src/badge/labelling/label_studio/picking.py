@@ -1,0 +1,71 @@
+"""Picks for a project by a learner that lives for one round: the labels as they are now, and nothing remembered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from badge.core.progress import bar
+from badge.data.files import cache_folder
+from badge.labelling.images import CONTENT_TYPES, ImageFiles
+from badge.labelling.label_studio.client import Client
+from badge.labelling.label_studio.project import Project
+from badge.labelling.label_studio.rounds import Picks
+from badge.labelling.models import trainer_of
+from badge.learner import ActiveLearner
+
+__all__ = ["fetched", "picks_for"]
+
+
+def picks_for(
+    client: Client, *, strategy: str, seed: int, encoder: str | None = None, model: str | None = None
+) -> Picks:
+    """Picks by a strategy and a model; tasks that people skipped or disagree about are no part of the pool."""
+
+    def pick(project: Project, k: int) -> tuple[list[int], list[str | None], list[str]]:
+        labels, layout = project.labels, project.layout
+        tasks = sorted([*labels, *project.open])
+        shown = [project.items[task] for task in tasks]
+        learner = ActiveLearner(
+            ImageFiles(fetched(client, shown)) if layout.kind == "image" else shown,
+            trainer_of(layout.kind, len(layout.classes), encoder, model),
+            classes=list(layout.classes),
+            strategy=strategy,
+            seed=seed,
+            initial={place: labels[task] for place, task in enumerate(tasks) if task in labels},
+        )
+        with learner:
+            places = learner.ask(k)
+            guesses: Sequence[str | None] = [None] * k
+            if len(set(labels.values())) > 1:
+                likeliest = learner.outputs[places].probabilities.argmax(dim=1)
+                guesses = [layout.classes[int(code)] for code in likeliest]
+        return [tasks[int(place)] for place in places], list(guesses), []
+
+    return pick
+
+
+def fetched(client: Client, addresses: Sequence[str], folder: Path | None = None) -> list[Path]:
+    """The files behind addresses, each fetched once and kept in the user's cache."""
+    folder = folder or cache_folder() / "label-studio"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / _name(client.url, address) for address in addresses]
+    missing = [(path, address) for path, address in zip(paths, addresses, strict=True) if not path.exists()]
+    with bar("fetching images", len(missing), enabled=len(missing) > 10) as advance:
+        for path, address in missing:
+            part = path.with_suffix(".part")
+            part.write_bytes(client.file(address))
+            part.replace(path)  # a file is there whole or not at all
+            advance(1)
+    return paths
+
+
+def _name(server: str, address: Any) -> str:
+    """A file name of a server's address; the ending tells Pillow's kinds apart and is kept only where it is one."""
+    ending = PurePosixPath(urlsplit(address).path).suffix.lower()
+    return hashlib.sha256(f"{server}\n{address}".encode()).hexdigest()[:32] + (
+        ending if ending in CONTENT_TYPES else ".png"
+    )
