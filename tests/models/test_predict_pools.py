@@ -179,6 +179,10 @@ def test_models_of_two_inputs() -> None:
         TensorDataset(X, other),
         TensorDataset(X, other, torch.arange(N)),
         {"right": other, "left": X, "labels": torch.arange(N)},
+        [((a, b), 1) for a, b in zip(X, other, strict=True)],
+        DataLoader([((a, b), 1) for a, b in zip(X, other, strict=True)], batch_size=8),  # type: ignore[arg-type]
         DataLoader(TensorDataset(X, other, torch.arange(N)), batch_size=8),
     ):
         torch.testing.assert_close(badge.predict(net, pool, batch_size=6).probabilities, expected)
+    with pytest.raises(InputError, match="the inputs of an item are 2, and the model's forward takes 1"):
+        badge.predict(NET, [((a, b), 1) for a, b in zip(X, other, strict=True)])

@@ -334,7 +334,7 @@ def test_the_model_is_left_as_it_was(fail: type[BaseException] | None, device: s
     if fail is None:
         badge.predict(net, X, batch_size=10, device=device)
     else:
-        with pytest.raises(fail):
+        with pytest.raises(ModelError if fail is RuntimeError else fail):
             badge.predict(net, X, batch_size=10, device=device)
     assert net.batches == (4 if fail is None else 2)
     assert same(before, fingerprint_of_state(net))
@@ -461,3 +461,20 @@ def test_pixels_of_whole_numbers_are_not_guessed_at() -> None:
             return super().forward(x / 255)
 
     torch.testing.assert_close(scaled.embeddings, badge.predict(Scaling(), pixels).embeddings)  # it knows how
+
+
+def test_a_model_that_cannot_run_on_the_pool() -> None:
+    for pool, message in (
+        (torch.zeros(3, 9), r"cannot run on a batch of the pool \(float32 \[3, 9\]\): RuntimeError: mat1 and mat2"),
+        (torch.zeros(3, 6, dtype=torch.int64), r"\(int64 \[3, 6\]\): RuntimeError"),
+    ):
+        with pytest.raises((ModelError, InputError), match=message) as caught:
+            badge.predict(Net(), pool)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(torch.cuda.OutOfMemoryError):  # a caller may catch it, and take a smaller batch
+
+        class Full(Net):
+            def forward(self, x: Tensor) -> Any:
+                raise torch.cuda.OutOfMemoryError("no memory")
+
+        badge.predict(Full(), X)

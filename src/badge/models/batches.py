@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, default_collate
 
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
-from badge.models.inputs import LABEL_KEYS, forward_names, is_pair, positional, without_label
+from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, positional, without_label
 from badge.models.pools import Pool, is_frame, is_hf_dataset, series, stacked
 
 __all__ = ["Batches", "as_table", "for_estimator", "for_network", "network_inputs"]
@@ -27,10 +27,10 @@ Batches = Callable[[int], Iterator[tuple[int, Any]]]
 
 def for_network(pool: Pool, model: nn.Module, batch_size: int, encoder: Encoder) -> Batches:
     """Batches as the arguments of a network's `forward`."""
-    names, (needs, _) = forward_names(model), positional(model)
+    names, forward = forward_names(model), positional(model)
     if pool.loader is not None:
-        return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder))
-    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, needs, names))
+        return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder, forward))
+    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, forward[0], names))
 
 
 def for_estimator(pool: Pool, batch_size: int) -> Batches:
@@ -86,18 +86,18 @@ def _rows_from(batch: Any, skip: int) -> Any:
     return batch[skip:]
 
 
-def _collated(batch: Any, start: int, encoder: Encoder) -> Any:
+def _collated(batch: Any, start: int, encoder: Encoder, forward: Forward) -> Any:
     """A loader's batch: texts and images, of which its collate_fn made no dict, go through the encoder."""
     if isinstance(batch, Mapping):
         return batch
-    inputs = without_label(batch, (1, 1), batch=True)
+    inputs = without_label(batch, forward, batch=True)
     if isinstance(inputs, Tensor) and encoder.reads_arrays:
         return encoder.examples(list(inputs), start)
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
         return encoder.examples(list(inputs), start)
     if isinstance(inputs, tuple) and all(isinstance(part, list | tuple) for part in inputs):  # pairs of texts
         return encoder.examples(list(zip(*inputs, strict=True)), start)
-    return batch
+    return inputs
 
 
 def network_inputs(
@@ -165,7 +165,7 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
             f"items of type {type(items[0]).__name__} cannot be put in one batch ({' '.join(str(error).split())}). Let "
-            "the dataset return tensors of one shape, or pass a DataLoader with its own collate_fn"
+            "the dataset return tensors of one shape, or pass processor= (a function of a list of items)"
         ) from error
 
 

@@ -112,7 +112,7 @@ class Encoder:
                 return self.examples(list(columns[images[0]]), start)
         numbers = {k: v for k, v in columns.items() if _numeric(v)}
         if not numbers:
-            hint = "pass tokenizer=" if any(_first(v, str) for v in columns.values()) else "numbers are needed"
+            hint = "pass tokenizer=" if any(_first(v, str) for v in columns.values()) else "pass processor="
             raise InputError(f"no column of {list(columns)} can be given to the model: {hint}")
         ragged = {k for k, v in numbers.items() if _ragged(v)}
         if not ragged:

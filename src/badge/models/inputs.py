@@ -82,6 +82,13 @@ def without_label(item: Any, forward: Forward | None = None, *, batch: bool = Fa
     if not _has_parts(item, batch):
         return item
     parts, needs = tuple(item), 1 if forward is None else forward[0]
+    if len(parts) > 1 and _is_several(parts[0]):  # ((a, b), label)
+        if forward is not None and len(parts[0]) > forward[1]:
+            raise InputError(
+                f"the inputs of an item are {len(parts[0])}, and the model's forward takes {forward[1]}: let it take "
+                "them one by one, or use dict items with the names of forward's parameters"
+            )
+        return tuple(parts[0])
     texts = sum(_is_text(part, batch) for part in parts)
     if texts > 2:
         raise InputError(f"items of {texts} texts: a text, or a pair of texts, is needed")
@@ -111,7 +118,15 @@ def _has_parts(item: Any, batch: bool) -> bool:
         return not (batch and item and isinstance(item[0], str))
     if not isinstance(item, list) or not item:
         return False
-    return isinstance(item[0], Tensor) or (_is_text(item[0], True) if batch else is_pair(item))
+    return isinstance(item[0], Tensor) or _is_several(item[0]) or (_is_text(item[0], True) if batch else is_pair(item))
+
+
+def _is_several(part: Any) -> bool:
+    """Whether the first part of an item is a tuple of inputs itself."""
+    kind = type(part)
+    return (
+        issubclass(kind, tuple | list) and len(part) > 1 and all(issubclass(type(x), Tensor | np.ndarray) for x in part)
+    )
 
 
 # The types are asked of the class: to ask the object itself might be to read a label.

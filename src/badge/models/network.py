@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.devices import usable_device
-from badge.errors import InputError, ModelError
+from badge.errors import BadgeError, InputError, ModelError
 from badge.models import answers, heads, inputs, scripted
 
 __all__ = ["Run", "Said", "eval_mode", "model_dtype", "random_state_kept", "running", "says_multilabel", "unwrap"]
@@ -178,11 +178,10 @@ def running(
             try:
                 with torch.no_grad(), casting, _uncompiled(), watch.watching():
                     return model(*args, **kwargs), kwargs.get("attention_mask")
-            except RuntimeError as error:
-                pixels = _small_integers(args, kwargs, dtype)
-                if pixels is None:
+            except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
+                if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
                     raise
-                raise pixels from error
+                raise _cannot_run(error, [*args, *kwargs.values()], dtype) from error
 
         def run(rows: int, batch: Any) -> Said:
             nonlocal found, answer, watch, labels
@@ -215,19 +214,18 @@ def running(
         yield run
 
 
-def _small_integers(args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype | None) -> InputError | None:
-    """The error for pixels that a network of floats could not take; None where there are none such."""
-    kinds = {x.dtype for x in (*args, *kwargs.values()) if isinstance(x, Tensor)} & {
-        torch.uint8,
-        torch.int8,
-        torch.int16,
-    }
-    if not kinds:
-        return None
-    return InputError(
-        f"the pool holds {kinds.pop()} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
-        "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
-    )
+def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -> BadgeError:
+    """The error for a forward pass that failed: pixels of whole numbers, or what the model itself says."""
+    tensors = [x for x in given if isinstance(x, Tensor)]
+    pixels = {x.dtype for x in tensors} & {torch.uint8, torch.int8, torch.int16}
+    if pixels:
+        return InputError(
+            f"the pool holds {pixels.pop()} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
+            "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
+        )
+    shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in tensors[:4]) or "no tensor"
+    reason = " ".join(str(error).split())[:300]
+    return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}")
 
 
 def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:

@@ -148,6 +148,8 @@ def _hf(pool: Any) -> Pool:
 
     def chosen(ids: Ids) -> Any:
         rows = pool.select(ids)
+        if rows.format["type"] == "custom":  # a transform of the user's own, which may read the label's column
+            return rows
         return rows.remove_columns([name for name in rows.column_names if name in LABEL_KEYS])
 
     def part(which: Which) -> Any:
