@@ -27,7 +27,20 @@ from badge.core.arrays import as_tensor
 from badge.errors import InputError
 from badge.outputs import store
 
-__all__ = ["Opened", "Part", "PartIds", "PartRows", "begin", "existing", "finish", "is_parts", "open_parts", "write"]
+__all__ = [
+    "Opened",
+    "Part",
+    "PartIds",
+    "PartRows",
+    "Piece",
+    "begin",
+    "existing",
+    "finish",
+    "is_parts",
+    "open_parts",
+    "open_single",
+    "write",
+]
 
 FORMAT = 1
 INDEX, IDS = "parts.json", "ids.npy"
@@ -52,14 +65,47 @@ class Opened:
     multilabel: bool = False
 
 
-class PartRows:
-    """Rows of several arrays, one behind the other, gathered as they are asked for: a pool of many files stays on disk."""
+@dataclass(frozen=True)
+class Piece:
+    """Rows `start` to `stop` of the outputs in a directory."""
 
-    def __init__(self, arrays: Sequence[Tensor]) -> None:
-        self.arrays = list(arrays)
+    folder: Path
+    start: int
+    stop: int
+
+
+class PartRows:
+    """Rows of several arrays, one behind the other, gathered as they are asked for: a pool of many files stays on disk.
+
+    Pickled it is a list of files: who opens it again must see them too.
+    """
+
+    def __init__(self, arrays: Sequence[Tensor], name: str = "", pieces: Sequence[Piece] = ()) -> None:
+        self.arrays, self.name, self.pieces = list(arrays), name, list(pieces)
         self.ends = torch.tensor([len(a) for a in arrays]).cumsum(0)
         self.shape = torch.Size((int(self.ends[-1]), arrays[0].shape[1]))
         self.dtype, self.device = arrays[0].dtype, arrays[0].device
+
+    @classmethod
+    def open(cls, name: str, pieces: Sequence[Piece]) -> PartRows:
+        """The array `name` of some pieces, memory-mapped."""
+        which = store.ARRAYS.index(name)
+        arrays = [as_tensor(store.read(p.folder)[which][p.start : p.stop], name) for p in pieces]
+        return cls(arrays, name, pieces)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartRows.open, (self.name, self.pieces)
+
+    def narrowed(self, start: int, stop: int) -> PartRows:
+        """The rows `start` to `stop`, of the parts that hold them; nothing is read."""
+        pieces, arrays, begin = [], [], 0
+        for piece, array, end in zip(self.pieces, self.arrays, self.ends.tolist(), strict=True):
+            low, high = max(start - begin, 0), min(stop - begin, end - begin)
+            if low < high:
+                pieces.append(Piece(piece.folder, piece.start + low, piece.start + high))
+                arrays.append(array[low:high])
+            begin = end
+        return PartRows(arrays, self.name, pieces)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -215,8 +261,17 @@ def _open(path: Path, parts: Sequence[Part]) -> Opened:
     if ids and len(ids) != len(parts):
         without = next(part.name for part in parts if not (path / part.name / IDS).is_file())
         raise InputError(f"{path / without} has no {IDS}, and other parts have: delete it and {AGAIN}")
-    labels = bool(metas[0].get("multilabel"))
-    return Opened(PartRows(probabilities), PartRows(embeddings), PartIds(ids) if ids else None, labels)
+    pieces = [Piece(path / part.name, 0, part.rows) for part in parts]
+    p_rows, h_rows = (PartRows(a, n, pieces) for n, a in zip(store.ARRAYS, (probabilities, embeddings), strict=True))
+    return Opened(p_rows, h_rows, PartIds(ids) if ids else None, bool(metas[0].get("multilabel")))
+
+
+def open_single(directory: str | os.PathLike[str]) -> Opened:
+    """What `badge.predict(..., out=directory)` wrote, as a pool of one part."""
+    path = Path(directory)
+    pieces = [Piece(path, 0, len(store.read(path)[0]))]
+    p, h = (PartRows.open(name, pieces) for name in store.ARRAYS)
+    return Opened(p, h, None, bool(_meta(path).get("multilabel")))
 
 
 def _check_fits(path: Path, parts: Sequence[Part], metas: Sequence[dict[str, Any]]) -> None:

@@ -16,8 +16,8 @@ from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.nearest import Tuning
-from badge.samplers.shard import Top
-from badge.samplers.shards import LocalShards, Pool, Shards
+from badge.samplers.shard import Shard, Top
+from badge.samplers.shards import Pool, Shards, shards_of
 
 __all__ = ["kcenter", "kcenter_over"]
 
@@ -40,7 +40,7 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kcenter_over(LocalShards(features), k, rng, centres)
+    return kcenter_over(shards_of(features, Shard), k, rng, centres)
 
 
 def kcenter_over(

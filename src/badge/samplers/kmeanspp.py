@@ -28,8 +28,8 @@ from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
 from badge.samplers.envelope import Envelope
 from badge.samplers.nearest import Lens, Tuning
-from badge.samplers.shard import Events, Survivors
-from badge.samplers.shards import LocalShards, Pool, Shards
+from badge.samplers.shard import Events, Shard, Survivors
+from badge.samplers.shards import Pool, Shards, shards_of
 
 __all__ = ["kmeanspp", "kmeanspp_over"]
 
@@ -67,7 +67,7 @@ def kmeanspp(
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kmeanspp_over(LocalShards(features), k, rng, first, centres)
+    return kmeanspp_over(shards_of(features, Shard), k, rng, first, centres)
 
 
 def kmeanspp_over(

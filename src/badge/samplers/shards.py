@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +16,11 @@ from badge.features.rows import check_norms
 from badge.samplers.nearest import Lens, Tuning, useful_sketch
 from badge.samplers.shard import News, Shard
 
-__all__ = ["LocalShards", "Pool", "Shards"]
+__all__ = ["Here", "LocalShards", "Pool", "Shards", "answers", "sharded_by", "shards_of"]
+
+
+#: makes a shard from its rows and the position of the first
+Build = Callable[[Any, int], Any]
 
 
 class Shards(Protocol):
@@ -29,6 +35,43 @@ class Shards(Protocol):
 
         No answer of a shard: it was lost, and stands there anew, made from its rows, without centres.
         """
+
+
+class Here:
+    """A pool that is one shard, in this process."""
+
+    def __init__(self, rows: Any, build: Build) -> None:
+        self.sizes, self.shard = [len(rows)], build(rows, 0)
+
+    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        return {i: getattr(self.shard, message)(*mine) for i, mine in arguments.items()}
+
+
+_maker: ContextVar[Callable[[Any, Build], Shards]] = ContextVar("maker of shards", default=Here)
+
+
+def shards_of(rows: Any, build: Build) -> Shards:
+    """The shards of a pool: one in this process, unless they are made elsewhere (`sharded_by`). `build(rows, start)` makes
+    a shard from its rows, of which the first has the position `start`."""
+    return _maker.get()(rows, build)
+
+
+@contextmanager
+def sharded_by(make: Callable[[Any, Build], Shards]) -> Iterator[None]:
+    """Samplers that are called inside work on the shards that `make(rows, build)` gives."""
+    token = _maker.set(make)
+    try:
+        yield
+    finally:
+        _maker.reset(token)
+
+
+def answers(shards: Shards, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    """The answers of shards that remember nothing, in order: one that was lost is asked again."""
+    found: dict[int, Any] = {}
+    while len(found) < len(arguments):
+        found.update(shards.ask(message, {i: mine for i, mine in arguments.items() if i not in found}))
+    return [found[i] for i in arguments]
 
 
 class LocalShards:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from badge.core.arrays import as_array, name_rows
+from badge.core.arrays import RowSource, as_array, chunks, name_rows
 from badge.core.rng import check_rng
 from badge.errors import InputError
 from badge.samplers.checks import check_k
+from badge.samplers.shards import Here, Shards, answers, shards_of
 
-__all__ = ["topk"]
+__all__ = ["Score", "topk", "topk_by", "topk_over"]
+
+#: rows of a pool, [n, C] in float64 -> a number for each
+Score = Callable[[Tensor], Tensor]
 
 
 def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -23,17 +31,62 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
     scores = as_array(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "fiu":
         raise InputError(f"scores must be one number per example, not {scores.dtype} of shape {scores.shape}")
-    unordered = np.flatnonzero(np.isnan(scores))
-    if len(unordered):
-        raise InputError(f"scores hold NaN in {name_rows(unordered)}: NaN is neither above nor below another score")
-    n = len(scores)
-    k = check_k(k, n)
+    return topk_over(Here(scores, Scores), k, rng)
+
+
+def topk_by(score: Score, rows: RowSource, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same of the scores that a function gives to rows, wherever these are."""
+    return topk_over(shards_of(rows, partial(scored, score)), k, rng)
+
+
+def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same over scores in shards (`Scores`), wherever these are: the picks do not depend on that."""
+    k = check_k(k, sum(shards.sizes))
     check_rng(rng)
-    threshold = np.partition(scores, n - k)[n - k]
-    above = np.flatnonzero(scores > threshold)
-    level = rng.choice(np.flatnonzero(scores == threshold), size=k - len(above), replace=False)
-    above = rng.permutation(above)  # a stable sort leaves equal scores in this random order
-    picks: NDArray[np.int64] = np.concatenate([above[np.argsort(-scores[above], kind="stable")], level]).astype(
-        np.int64
-    )
-    return picks
+    everyone = range(len(shards.sizes))
+    highest = np.concatenate(answers(shards, "highest", dict.fromkeys(everyone, (k,))))
+    threshold = np.partition(highest, len(highest) - k)[len(highest) - k]
+    found = answers(shards, "above", dict.fromkeys(everyone, (threshold,)))
+    above, scores = (np.concatenate([one[i] for one in found]) for i in range(2))
+    # Which of those at the threshold: drawn by their numbers, of which the shards know the positions.
+    ends = np.cumsum([one[2] for one in found])
+    drawn = rng.choice(int(ends[-1]), size=k - len(above), replace=False)
+    owner = np.searchsorted(ends, drawn, side="right")
+    begins = np.concatenate([[0], ends])
+    asked = {i: (threshold, drawn[owner == i] - begins[i]) for i in np.unique(owner).tolist()}
+    level = np.empty(len(drawn), dtype=np.int64)
+    for i, positions in zip(asked, answers(shards, "level", asked), strict=True):
+        level[owner == i] = positions
+    order = rng.permutation(len(above))  # a stable sort leaves equal scores in this random order
+    above = above[order][np.argsort(-scores[order], kind="stable")]
+    return np.concatenate([above, level]).astype(np.int64)
+
+
+class Scores:
+    """The scores of the positions from `start` on: a shard, which answers messages and remembers nothing."""
+
+    def __init__(self, scores: NDArray[np.floating], start: int = 0) -> None:
+        unordered = np.flatnonzero(np.isnan(scores))
+        if len(unordered):
+            rows = name_rows(unordered + start)
+            raise InputError(f"scores hold NaN in {rows}: NaN is neither above nor below another score")
+        self.scores, self.start = scores, start
+
+    def highest(self, k: int) -> NDArray[np.floating]:
+        """The k largest, in no order."""
+        least = max(0, len(self.scores) - k)
+        return np.partition(self.scores, least)[least:]
+
+    def above(self, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.floating], int]:
+        """Positions and scores above the threshold, and how many are at it."""
+        at = np.flatnonzero(self.scores > threshold)
+        return at + self.start, self.scores[at], int(np.count_nonzero(self.scores == threshold))
+
+    def level(self, threshold: float, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of some of those at the threshold, by their numbers among them."""
+        return np.flatnonzero(self.scores == threshold)[numbers] + self.start
+
+
+def scored(score: Score, rows: RowSource, start: int) -> Scores:
+    """The scores of rows in float64, worked out a bounded number of rows at a time."""
+    return Scores(np.concatenate([score(rows[part].double()).cpu().numpy() for part in chunks(rows)]), start)

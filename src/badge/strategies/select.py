@@ -17,7 +17,7 @@ from badge.samplers.checks import check_k
 from badge.strategies.protocol import Strategy, needs_labeled, reads
 from badge.strategies.registry import get
 
-__all__ = ["candidates", "choose", "request", "select_from"]
+__all__ = ["candidates", "check_one_model", "checked", "choose", "excluded", "request", "select_from"]
 
 IntArray = NDArray[np.int64]
 
@@ -67,19 +67,25 @@ def request(
     return chosen, rng
 
 
-def candidates(k: Any, n: int, exclude: Any) -> tuple[int, IntArray | None]:
-    """`k` as an int, and the positions that are left of n, ascending (None: all); k of them must be there."""
-    done = torch.unique(as_index([] if exclude is None else exclude, n))
+def excluded(k: Any, n: int, exclude: Any) -> tuple[int, IntArray]:
+    """`k` as an int, and the excluded ones of n positions, ascending; k others must be there."""
+    done = torch.unique(as_index([] if exclude is None else exclude, n)).numpy()
     outside = done[(done < 0) | (done >= n)]
     if len(outside):
         raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {n - 1}")
-    if not len(done):
-        return check_k(k, n), None
     k = check_k(k, n)
     if k > n - len(done):
         raise InputError(f"asked for {k} of {n - len(done)} candidates: {n} in the pool, {len(done)} excluded")
+    return k, done
+
+
+def candidates(k: Any, n: int, exclude: Any) -> tuple[int, IntArray | None]:
+    """`k` as an int, and the positions that are left of n, ascending (None: all); k of them must be there."""
+    k, done = excluded(k, n, exclude)
+    if not len(done):
+        return k, None
     keep = np.ones(n, dtype=bool)
-    keep[done.numpy()] = False
+    keep[done] = False
     return k, np.flatnonzero(keep)
 
 
@@ -96,13 +102,13 @@ def choose(
     if isinstance(outputs, int) or reads(strategy) == "nothing":
         seen = Outputs.unread(n if left is None else len(left))
     else:
-        _check_one_model(outputs, labeled)
+        check_one_model(outputs, labeled)
         seen = _all_for(strategy, outputs) if left is None else _rows_for(strategy, outputs, left)
-    picks = _checked(strategy(seen, k, rng, labeled=labeled), k, len(seen))
+    picks = checked(strategy(seen, k, rng, labeled=labeled), k, len(seen))
     return picks if left is None else left[picks]
 
 
-def _check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
+def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
     if labeled is None or not (labeled.has_embeddings and outputs.has_embeddings):
         return
     if labeled.embeddings.shape[1] != outputs.embeddings.shape[1]:
@@ -112,7 +118,7 @@ def _check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
         )
 
 
-def _checked(picks: Any, k: int, n: int) -> IntArray:
+def checked(picks: Any, k: int, n: int) -> IntArray:
     """A strategy of one's own may be wrong: its answer must be k distinct positions."""
     ids = as_array(picks, "the strategy's positions")
     if ids.dtype.kind not in "iu" or ids.shape != (k,) or len(np.unique(ids)) != k or ids.min() < 0 or ids.max() >= n:

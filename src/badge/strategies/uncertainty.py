@@ -16,10 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import chunks
 from badge.outputs import Outputs
-from badge.samplers import topk
 from badge.samplers.checks import check_k
+from badge.samplers.topk import topk_by
 from badge.strategies.protocol import declare
 
 __all__ = ["conf", "entropy", "marg", "rand"]
@@ -34,7 +33,7 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     >>> conf(Outputs([[0.9, 0.1], [0.6, 0.4]], [[1.0], [1.0]]), 1, np.random.default_rng(0)).tolist()
     [1]
     """
-    return topk(_scores(outputs, lambda p: -p.amax(dim=1), lambda q: -q.log().sum(dim=1)), k, rng)
+    return _highest(outputs, lambda p: -p.amax(dim=1), lambda q: -q.log().sum(dim=1), k, rng)
 
 
 @declare(reads="probabilities")
@@ -45,7 +44,7 @@ def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
         two = p.topk(2, dim=1).values
         return two[:, 1] - two[:, 0]
 
-    return topk(_scores(outputs, margin, lambda q: 1 - 2 * q.amin(dim=1)), k, rng)
+    return _highest(outputs, margin, lambda q: 1 - 2 * q.amin(dim=1), k, rng)
 
 
 @declare(reads="probabilities")
@@ -56,7 +55,7 @@ def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs
         entropies: Tensor = torch.special.entr(p.clamp(min=0))
         return entropies.sum(dim=1)
 
-    return topk(_scores(outputs, total, lambda q: total(q) + total(1 - q)), k, rng)
+    return _highest(outputs, total, lambda q: total(q) + total(1 - q), k, rng)
 
 
 @declare(reads="nothing")
@@ -66,20 +65,22 @@ def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
 
 
-def _scores(
-    outputs: Outputs, score: Callable[[Tensor], Tensor], of_labels: Callable[[Tensor], Tensor]
-) -> NDArray[np.float64]:
-    """`score` of every row of probabilities in float64, a bounded number of rows at a time.
+def _highest(
+    outputs: Outputs,
+    score: Callable[[Tensor], Tensor],
+    of_labels: Callable[[Tensor], Tensor],
+    k: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The k rows of probabilities of highest `score`.
 
     `of_labels` is its form for multi-label outputs, a function of each label's larger probability max(p_l, 1 − p_l).
     """
-    parts = []
-    for part in chunks(outputs.probabilities):
-        p = outputs.probabilities[part].double()
-        if outputs.multilabel:
-            parts.append(of_labels(torch.maximum(p, 1 - p).clamp(max=1)).cpu().numpy())
-            continue
-        if p.shape[1] == 1:  # binary: the other class's probability is implied
-            p = torch.cat([1 - p, p], dim=1)
-        parts.append(score(p).cpu().numpy())
-    return np.concatenate(parts)
+    multilabel = outputs.multilabel
+
+    def of_rows(p: Tensor) -> Tensor:
+        if multilabel:
+            return of_labels(torch.maximum(p, 1 - p).clamp(max=1))
+        return score(torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p)  # binary: the other class is implied
+
+    return topk_by(of_rows, outputs.probabilities, k, rng)

@@ -1,0 +1,142 @@
+"""`badge.cluster.select_from`: the strategies of one machine, whose samplers talk to shards on a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.cluster.predicting import predict
+from badge.cluster.ranges import Remaining, Without
+from badge.cluster.session import connected, cpus, require_ray
+from badge.cluster.shards import RayShards
+from badge.core.numbers import whole
+from badge.errors import InputError
+from badge.models import predict as predict_here
+from badge.outputs import Outputs, parts
+from badge.samplers.envelope import SEGMENT
+from badge.samplers.shards import sharded_by
+from badge.strategies.protocol import Strategy, needs_labeled, reads
+from badge.strategies.select import check_one_model, checked, excluded, request
+
+__all__ = ["select", "select_from"]
+
+#: A shard has at least so many rows where the number of shards is not given: below, a message costs more than its work.
+LEAST_ROWS = 16 * SEGMENT
+
+
+def select_from(
+    outputs: Outputs | str | os.PathLike[str],
+    k: int,
+    strategy: str | Strategy = "badge",
+    seed: int | None = 0,
+    labeled: Outputs | None = None,
+    exclude: Any = None,
+    bias: bool = False,
+    shards: int | None = None,
+    address: str | None = None,
+) -> NDArray[np.int64]:
+    """The picks of `badge.select_from`, bit for bit, from a pool on disk whose rows are read on a Ray cluster.
+
+    outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory; all nodes must see it.
+    shards:  how many actors the pool is spread over (default: one per core, fewer where the pool is small). No pick
+             depends on it.
+    address: of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
+
+    The samplers of badge, coreset, kcenter-grad, conf, marg, entropy and albl, and `badge.samplers` in strategies of one's
+    own, work where the rows are; what else a strategy reads (kdpp all of its rows) it reads block by block from here. One
+    that does not declare that it reads blocks is refused. The other arguments are those of `badge.select_from`.
+    """
+    require_ray()
+    opened = _by_reference(outputs)
+    chosen, rng = request(strategy, seed, labeled, exclude, bias)
+    if reads(chosen) == "embeddings":
+        raise InputError(
+            f"the strategy {strategy!r} reads the whole pool as tensors: declare that it reads blocks "
+            "(badge.strategies.declare(reads='blocks')), or use badge.select_from"
+        )
+    if shards is not None:
+        shards = whole(shards, "shards", least=1)
+    k, done = excluded(k, len(opened), exclude)
+    left = Remaining(len(opened), done)
+    if labeled is None and needs_labeled(chosen):
+        labeled = opened[done]
+    check_one_model(opened, labeled)
+    seen = opened.map(lambda rows: Without(rows, left)) if len(done) else opened
+    if reads(chosen) == "nothing":
+        seen = Outputs.unread(len(left))
+    elif reads(chosen) == "probabilities":
+        seen = Outputs.trusted(seen.probabilities, None, multilabel=seen.multilabel)
+    with connected(address) as ray, _on_shards(ray, shards):
+        picks = checked(chosen(seen, k, rng, labeled=labeled), k, len(left))
+    _by_reference(opened.directory or "")  # a part that was changed meanwhile is named
+    return left.positions(picks)
+
+
+@contextmanager
+def _on_shards(ray: Any, shards: int | None) -> Iterator[None]:
+    """Samplers make their shards on the cluster; these go when the work is done."""
+    with ExitStack() as made:
+
+        def make(rows: Any, build: Callable[[Any, int], Any]) -> RayShards:
+            count = shards or max(1, min(cpus(ray), len(rows) // LEAST_ROWS))
+            opened = RayShards(ray, rows, build, count)
+            made.callback(opened.close)
+            return opened
+
+        with sharded_by(make):
+            yield
+
+
+def _by_reference(outputs: Any) -> Outputs:
+    """Outputs whose rows travel by the names of their files."""
+    if not isinstance(outputs, Outputs | str | os.PathLike):
+        raise InputError(f"outputs must be badge.Outputs on disk or their directory, not {type(outputs).__name__}")
+    directory = outputs.directory if isinstance(outputs, Outputs) else Path(outputs)
+    if directory is None:
+        raise InputError(
+            "these outputs are in the memory of this process, which no other node sees: write them by "
+            "badge.cluster.predict or badge.predict(..., out=), or use badge.select_from"
+        )
+    directory = directory.absolute()
+    opened = parts.open_parts(directory) if parts.is_parts(directory) else parts.open_single(directory)
+    out = Outputs.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
+    out.ids, out.directory = opened.ids, directory
+    return out
+
+
+def select(
+    model: Any,
+    dataset: Any,
+    k: int,
+    *,
+    out: str | os.PathLike[str],
+    strategy: str | Strategy = "badge",
+    seed: int | None = 0,
+    labeled: Any = None,
+    exclude: Any = None,
+    bias: bool = False,
+    shards: int | None = None,
+    address: str | None = None,
+    **options: Any,
+) -> NDArray[np.int64]:
+    """`badge.cluster.predict` and `badge.cluster.select_from` in one: positions of the k rows to label next.
+
+    `labeled`: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine. `options` are
+    those of `badge.cluster.predict`: id, batch_size, workers, head, tokenizer, processor, max_length, autocast,
+    multilabel, progress.
+    """
+    require_ray()
+    request(strategy, seed, labeled, exclude, bias)  # what is wrong with these is said before the pass, not after it
+    whole(k, "k")
+    with connected(address):
+        outputs = predict(model, dataset, out, **options)
+        if labeled is not None and not isinstance(labeled, Outputs):
+            here = {key: value for key, value in options.items() if key not in ("id", "workers")}
+            labeled = predict_here(model, labeled, **here)
+        return select_from(outputs, k, strategy, seed, labeled, exclude, bias, shards)

@@ -1,0 +1,120 @@
+"""Shards of a pool as actors of a Ray cluster: what `samplers.shards.Shards` asks for, wherever the rows are."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.cluster.ranges import narrowed
+from badge.cluster.session import errors_from_afar, ready
+from badge.errors import ClusterError
+from badge.samplers.envelope import SEGMENT
+
+__all__ = ["RayShards", "cuts"]
+
+#: A shard is given up after so many deaths without an answer in between.
+DEATHS = 5
+
+
+def cuts(rows: int, shards: int) -> list[int]:
+    """Where shards begin and end: whole segments, as many in one as in another, give or take one.
+
+    >>> cuts(5 * 4096 - 1, 2)
+    [0, 8192, 20479]
+    """
+    segments = -(-rows // SEGMENT)
+    shards = min(shards, segments)
+    return [*(SEGMENT * (segments * i // shards) for i in range(shards)), rows]
+
+
+class RayShards:
+    """One actor per shard, spread over the nodes. One that dies is made anew from its rows, on whatever node is left.
+
+    `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
+    """
+
+    def __init__(self, ray: Any, rows: Any, build: Callable[[Any, int], Any], shards: int) -> None:
+        self.ray, self.rows, self.build = ray, rows, build
+        self.edges = cuts(len(rows), shards)
+        # No core is held between messages: what is left of a cluster can always take over the shards of a dead node.
+        self.remote = ray.remote(scheduling_strategy="SPREAD", max_restarts=0)(Host)
+        self.actors = [self._start(i) for i in range(len(self.edges) - 1)]
+        self.deaths: Counter[int] = Counter()
+        self.rounds = self.sent = self.received = 0
+
+    @property
+    def sizes(self) -> list[int]:
+        return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
+
+    def _start(self, i: int) -> Any:
+        start, stop = self.edges[i], self.edges[i + 1]
+        content = (self.build, narrowed(self.rows, start, stop), start)
+        return self.remote.remote(self.ray.cloudpickle.dumps(content))  # `build` may hold a function of no module
+
+    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        """The answers; a shard that was lost is made anew, and gives none."""
+        contents = {i: packed((message, mine)) for i, mine in arguments.items()}
+        asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
+        self.rounds += 1
+        self.sent += sum(len(content) for content in contents.values())
+        answers: dict[int, Any] = {}
+        while asked:
+            for ref in ready(self.ray, list(asked)):
+                i = asked.pop(ref)
+                try:
+                    with errors_from_afar(self.ray):
+                        content = self.ray.get(ref)
+                except ClusterError as error:
+                    self.deaths[i] += 1
+                    if self.deaths[i] >= DEATHS:
+                        raise ClusterError(f"shard {i} died {DEATHS} times, out of memory? {error}") from error
+                    self.actors[i] = self._start(i)
+                    continue
+                self.deaths[i] = 0
+                self.received += len(content)
+                answers[i] = pickle.loads(content)
+        return answers
+
+    def close(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+
+
+class Host:
+    """A shard over there, on one thread."""
+
+    def __init__(self, content: bytes) -> None:
+        torch.set_num_threads(1)
+        build, rows, start = pickle.loads(content)
+        with torch.autocast("cpu", enabled=False):
+            self.shard = build(rows, start)
+
+    def ask(self, content: bytes) -> bytes:
+        message, arguments = pickle.loads(content)
+        return packed(getattr(self.shard, message)(*arguments))
+
+
+class _Pickler(pickle.Pickler):
+    """Tensors as numpy arrays: no more than their own rows, and at a fraction of torch's price."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is Tensor:
+            return _tensor, (value.contiguous().numpy(),)
+        return NotImplemented
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(array)
+
+
+def packed(value: Any) -> bytes:
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=5).dump(value)
+    return stream.getvalue()

@@ -1,0 +1,185 @@
+"""`badge.cluster.select_from`: the picks of one machine, bit for bit, over any shards, whoever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+import badge.cluster
+from badge.cluster.ranges import Remaining, Without, narrowed
+from badge.cluster.shards import RayShards, cuts
+from badge.errors import BadgeError, ClusterError, InputError
+from badge.features import gradient_embedding
+from badge.outputs import parts
+
+N, ROWS = 18_000, 5_000
+DONE = np.arange(0, 9_000, 7)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> badge.Outputs:
+    path = tmp_path_factory.mktemp("pool") / "parts"
+    rng = np.random.default_rng(0)
+    out = badge.Outputs.from_logits(3 * rng.normal(size=(N, 4)), rng.normal(size=(N, 8)) * rng.random((N, 1)) ** 2)
+    p, h = out.probabilities.numpy().astype(np.float16), out.embeddings.numpy().astype(np.float16)
+    identity = {"model": "made"}
+    parts.begin(path, identity)
+    made = [
+        parts.write(path, f"{a:06d}", p[a : a + ROWS], h[a : a + ROWS], np.arange(a, min(a + ROWS, N)) * 3, identity)
+        for a in range(0, N, ROWS)
+    ]
+    parts.finish(path, made)
+    return badge.Outputs.load(path)
+
+
+class Killing(RayShards):
+    """Kills the process of a shard before it is asked for the first time for each kind of message; counts the kinds."""
+
+    seen: ClassVar[list[str]] = []
+    nodes: ClassVar[list[Any]] = []  #: of which one is killed at the second message about survivors
+
+    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        if message not in self.seen:
+            self.seen.append(message)
+            victim = self.actors[max(arguments)]
+            pid = self.ray.get(victim.__ray_call__.remote(lambda host: os.getpid()))
+            os.kill(pid, signal.SIGKILL)
+        elif message == "survivors" and self.nodes:
+            self.nodes.pop().kill(0)
+        return super().ask(message, arguments)
+
+
+@pytest.fixture
+def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Killing]]:
+    monkeypatch.setattr("badge.cluster.selecting.RayShards", Killing)
+    Killing.seen.clear()
+    Killing.nodes.clear()
+    yield Killing
+
+
+def test_shards_and_a_node_that_die_change_no_pick(nodes: Any, pool: badge.Outputs, killing: type[Killing]) -> None:
+    killing.nodes.append(nodes)
+    options: dict[str, Any] = {"k": 60, "seed": 5, "exclude": DONE}
+    picks = badge.cluster.select_from(pool, shards=3, **options)
+    assert picks.tolist() == badge.select_from(pool, **options).tolist()
+    assert killing.seen == ["rows", "segments", "survivors"] and not killing.nodes
+    assert pool.ids is not None and pool.ids[picks].tolist() == (picks * 3).tolist()
+
+
+@pytest.mark.parametrize(("strategy", "messages"), [("coreset", ["top"]), ("conf", ["highest", "above", "level"])])
+def test_the_other_samplers(
+    strategy: str, messages: list[str], nodes: Any, pool: badge.Outputs, killing: type[Killing]
+) -> None:
+    options: dict[str, Any] = {"k": 40, "seed": 5, "strategy": strategy, "exclude": DONE}
+    assert pool.directory is not None
+    picks = badge.cluster.select_from(pool.directory, shards=2, **options)
+    assert picks.tolist() == badge.select_from(pool, **options).tolist()
+    assert killing.seen == messages
+
+
+def halves(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
+    return np.arange(k)
+
+
+def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path) -> None:
+    """No cluster is started for any of these."""
+    select_from = badge.cluster.select_from
+    memory = badge.Outputs(pool.probabilities[:9], pool.embeddings[:9])
+    wide = badge.Outputs(pool.probabilities[:9], torch.zeros(9, 3))
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (pool, {"k": N + 1}, "asked for 18001 of 18000 candidates"),
+        (pool, {"k": N, "exclude": [3]}, "asked for 18000 of 17999 candidates"),
+        (pool, {"k": 5, "exclude": [N]}, "exclude holds 18000"),
+        (pool, {"k": 5, "strategy": "nope"}, "unknown strategy 'nope'"),
+        (pool, {"k": 5, "shards": 0}, "shards must be a whole number ≥ 1"),
+        (pool, {"k": 5, "strategy": halves}, "reads the whole pool as tensors"),
+        (pool, {"k": 5, "strategy": "coreset"}, "conditioned on the labelled examples"),
+        (pool, {"k": 5, "strategy": "coreset", "labeled": wide}, "labeled has 3 embedding columns and the pool 8"),
+        (memory, {"k": 5}, "in the memory of this process"),
+        (3, {"k": 5}, "must be badge.Outputs on disk or their directory, not int"),
+        (tmp_path, {"k": 5}, "holds no outputs"),
+    ]
+    for outputs, options, message in cases:
+        with pytest.raises(BadgeError, match=message) as caught:
+            select_from(outputs, **options)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_part_that_is_changed_while_selecting_is_named(
+    nodes: Any, pool: badge.Outputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pool.directory is not None
+    shutil.copytree(pool.directory, tmp_path / "copy")
+
+    class Changing(RayShards):
+        def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+            if message == "above":
+                array = np.load(tmp_path / "copy" / "part-005000" / "probabilities.npy", mmap_mode="r+")
+                array[7] = array[7, ::-1]
+                array.flush()
+            return super().ask(message, arguments)
+
+    monkeypatch.setattr("badge.cluster.selecting.RayShards", Changing)
+    with pytest.raises(InputError, match="part-005000 was changed"):
+        badge.cluster.select_from(tmp_path / "copy", 5, strategy="conf", shards=1)
+
+
+def test_what_remains_is_known_without_a_list() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 50):
+        for count in {0, 1, n // 2, n - 1}:
+            done = np.sort(rng.choice(n, size=count, replace=False))
+            left = np.setdiff1d(np.arange(n), done)
+            found = Remaining(n, done)
+            assert len(found) == len(left)
+            assert found.positions(np.arange(len(left))).tolist() == left.tolist()
+
+
+def test_ranges_travel_by_reference(pool: badge.Outputs) -> None:
+    """A shard's features are pickled as the names of files, and opened again they are the rows of that range."""
+    left = Remaining(N, DONE)
+    seen = pool.map(lambda rows: Without(rows, left))
+    whole, positions = gradient_embedding(pool), left.positions(np.arange(len(left)))
+    for start, stop in ((0, 4096), (4096, 12_288), (12_288, len(left))):
+        content = pickle.dumps(narrowed(gradient_embedding(seen), start, stop))
+        assert len(content) < 70 * (stop - start)  # a residual that small is worked out at once, and travels
+        again = pickle.loads(content)
+        expected = whole.rows(torch.from_numpy(positions[start:stop]))
+        for mine, theirs in zip(again.rows(slice(None)).factors, expected.factors, strict=True):
+            assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 9])
+def test_cuts_are_at_whole_segments(shards: int) -> None:
+    edges = cuts(N, shards)
+    assert edges[0] == 0 and edges[-1] == N and len(edges) == min(shards, 5) + 1
+    assert all(edge % 4096 == 0 for edge in edges[:-1]) and edges == sorted(set(edges))
+
+
+class Deserted:
+    """Ray, of which all nodes that could compute are gone."""
+
+    def wait(self, refs: Any, **options: Any) -> Any:
+        return [], refs
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": False, "Resources": {"CPU": 8.0}}, {"Alive": True, "Resources": {}}]
+
+
+def test_all_nodes_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from badge.cluster import session
+
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(session, "_head_answers", lambda ray: True)
+    with pytest.raises(ClusterError, match="no node of the Ray cluster is left that could compute"):
+        session.get(Deserted(), ["something"])
