@@ -254,25 +254,34 @@ def _going_on(about: dict[str, Any]) -> list[str]:
 
 
 def readme_part(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
-    """The README's picture and table."""
+    """The README's picture and table; before there is anything to compare, the demo's picture."""
     done, planned = _cells(results, about)
-    rows = []
-    if statistics is not None:
-        beaten, medians = statistics.penalty.overall, {entry.strategy: entry for entry in statistics.saved.medians}
-        for name, average in zip(beaten.strategies, beaten.averages.tolist(), strict=True):
-            rows.append([f"`{name}`", f"{average:.2f}", "1" if name == REFERENCE else _ratio(medians.get(name))])
-    seeds = [len(runs) for (_, name), runs in results.by_strategy.items() if name in PAPER_STRATEGIES]
-    shown = f"{min(seeds)} to {max(seeds)}" if min(seeds) != max(seeds) else str(seeds[0])
-    compared = 0 if statistics is None else statistics.penalty.overall.settings
+    state = f"{done} of {planned} planned cells"
+    if statistics is None:
+        return "\n".join(
+            [
+                "![Learning curves of seven strategies on digits](docs/images/demo.png)",
+                "",
+                f"Digits, three seeds (`make demo`). Our own runs of the paper's experiments have begun: {state}, too few to",
+                "compare strategies. [Every claim of the paper, with our number and a verdict](docs/results.md), comes from",
+                "a table in this repository by `make results`.",
+                "",
+            ]
+        )
+    beaten, medians = statistics.penalty.overall, {entry.strategy: entry for entry in statistics.saved.medians}
+    rows = [
+        [f"`{name}`", f"{average:.2f}", "1" if name == REFERENCE else _ratio(medians.get(name))]
+        for name, average in zip(beaten.strategies, beaten.averages.tolist(), strict=True)
+    ]
     header = ["strategy", "beaten: column average of the penalty matrix", "labels for `rand`'s final accuracy (95 %)"]
     lines = [
         "![Learning curves of our runs](docs/images/results-curves.png)",
         "",
-        *(table(header, rows) if rows else [NOTHING]),
+        *table(header, rows),
         "",
-        f"Our own runs: {done} of {planned} planned cells so far, {shown} seeds a curve. The table is over the settings in",
-        f"which all seven share two seeds or more ({compared}); lower is better in both columns. [Every claim of the paper,",
-        "with our number and a verdict](docs/results.md), comes from a table in this repository by `make results`.",
+        f"Our own runs of the paper's experiments: {state} so far. The table is over the settings in which all seven",
+        f"strategies share two seeds or more ({beaten.settings}); lower is better in both columns. [Every claim of the",
+        "paper, with our number and a verdict](docs/results.md), comes from a table in this repository by `make results`.",
         "",
     ]
     return "\n".join(lines)

@@ -115,7 +115,8 @@ def test_before_there_are_pairs() -> None:
     ]}  # fmt: skip
     assert evaluated(results) is None and pictured(results) == [Setting("mnist", "mlp", 100)]
     assert page_text(results, None, about).count("nothing to compare") == 2
-    assert "nothing to compare" in readme_part(results, None, about)
+    part = readme_part(results, None, about)
+    assert "7 of 2 planned cells, too few to\ncompare strategies" in part and "demo.png" in part
     assert {claim.verdict for claim in claims(results)} == {"cannot be told"}
 
 
