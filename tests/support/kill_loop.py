@@ -1,7 +1,8 @@
 """Run by test_kill.py: a loop that is killed and taken up again, over and over. Not a test module.
 
-`python kill_loop.py FOLDER`: every journal system call of one loop in turn is the one at which a child process dies,
-and then random moments. Children are forked from this process, in which no thread was started.
+`python kill_loop.py FOLDER --times 10000`: every journal system call of one loop in turn is the one at which a child
+process dies, and then random moments, until so many were killed. Children are forked from this process, in which no
+thread was started.
 """
 
 from __future__ import annotations
@@ -10,45 +11,28 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-import badge
 from badge.journal import file as journal
-
-X = np.random.default_rng(0).normal(size=(50, 2))
-TRUTH = (X[:, 0] > 0).astype(int)
-
-
-class Trainer:
-    """Class means, shaken; slow enough that a random moment can fall into training."""
-
-    def fit(self, examples: Any, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        time.sleep(0.001)
-        return np.stack([examples[labels == c].mean(0) for c in range(2)]) + rng.normal(scale=0.1, size=(2, 2))
-
-
-def predict(model: np.ndarray, pool: np.ndarray) -> badge.Outputs:
-    return badge.Outputs.from_logits(-((pool[:, None] - model[None]) ** 2).sum(-1), pool)
+from small_loop import TRUTH, arguments, learner, quietly_read
 
 
 def loop(path: Path | None, acknowledge: Callable[[str, list[int]], None] = lambda kind, ids: None) -> list[list[int]]:
     """To 30 labels in batches of 6, told in two parts; the batches. Takes up where the journal stops."""
-    with badge.ActiveLearner(X, Trainer(), classes=2, strategy="albl", journal=path, predict=predict) as learner:
-        while len(learner.labeled) < 30:
-            if not len(learner.pending):
-                acknowledge("ask", learner.ask(6).tolist())
-            part = learner.pending[:4]
-            learner.tell(part, TRUTH[part])
+    with learner(path) as opened:
+        while len(opened.labels) < 30:
+            if not len(opened.pending):
+                acknowledge("ask", opened.ask(6).tolist())
+            part = opened.pending[:4]
+            opened.tell(part, TRUTH[part])
             acknowledge("tell", part.tolist())
-        return [batch.tolist() for batch in learner.batches]
+        return [batch.tolist() for batch in opened.batches]
 
 
 def in_child(work: Callable[[], None], delay: float | None) -> bool:
@@ -96,9 +80,7 @@ def dies_at(step: int) -> None:
 
 def check_nothing_lost(path: Path) -> None:
     """Every id that ask or tell returned from is in the journal."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        events = journal.read(path) if path.exists() else []
+    events = quietly_read(path)
     held = {kind: {id for event in events if event["event"] == kind for id in event["ids"]} for kind in ("ask", "tell")}
     notes = path.with_suffix(".ack")
     for line in notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []:
@@ -106,34 +88,39 @@ def check_nothing_lost(path: Path) -> None:
         assert set(ids) <= held[kind], f"{kind} of {ids} was lost"
 
 
-def main(folder: Path) -> None:
+def same_picks(path: Path, reference: list[list[int]], when: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert loop(path) == reference, f"killed at {when}: other picks"
+    for file in (path, path.with_suffix(".ack")):
+        file.unlink(missing_ok=True)
+
+
+def main(folder: Path, times: int, seed: int) -> None:
     torch.set_num_threads(1)
     reference = loop(None)
-    killed = 0
+    steps = 0
     for step in range(10**9):  # every system call in turn
         path = folder / f"step{step}.jsonl"
         finished = in_child(lambda step=step, path=path: (dies_at(step), loop(path, acknowledging(path))), None)
         check_nothing_lost(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert loop(path) == reference, f"killed at system call {step}: other picks"
+        same_picks(path, reference, f"system call {step}")
         if finished:
             break
-        killed += 1
+        steps += 1
     started = time.perf_counter()
     in_child(lambda: loop(folder / "timed.jsonl"), None)
     whole = time.perf_counter() - started
-    moments, chance = 0, random.Random(0)
-    for trial in range(25):
-        path = folder / f"random{trial}.jsonl"
+    moments, trial, chance = 0, 0, random.Random(seed)
+    while steps + moments < times:
+        path, trial = folder / f"random{trial}.jsonl", trial + 1
         while not in_child(lambda path=path: loop(path, acknowledging(path)), chance.uniform(0, 0.7 * whole)):
             moments += 1
             check_nothing_lost(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert loop(path) == reference, "killed at random: other picks"
-    print(json.dumps({"steps": killed, "moments": moments}))
+        same_picks(path, reference, "a random moment")
+    print(json.dumps({"steps": steps, "moments": moments, "loops": steps + trial, "lost": 0, "other picks": 0}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    chosen = arguments(100, "how many SIGKILLs")
+    main(chosen.folder, chosen.times, chosen.seed)

@@ -22,11 +22,9 @@ from dataclasses import dataclass, field
 from badge.errors import JournalError
 from badge.journal.events import Event, check
 
-__all__ = ["LINE", "Contents", "decode", "digest", "encode", "event_of", "parse", "scan"]
+__all__ = ["Contents", "decode", "digest", "encode", "event_of", "numbered", "parse", "scan", "sound_parts"]
 
 _END = rb', "sum":"[0-9a-f]{16}"\}'
-#: a whole line of format 2, wherever it stands
-LINE = re.compile(rb'\{"n":\d+, [^\n]*?' + _END)
 _SUM = len(b', "sum":"0123456789abcdef"}')
 
 
@@ -55,6 +53,18 @@ def decode(line: bytes) -> tuple[int, Event]:
     number = event.pop("n")
     check(event)
     return number, event
+
+
+def sound_parts(line: bytes) -> list[tuple[int, Event]]:
+    """The sound lines within a damaged one: a lost newline joins two, a repeated one may follow half of another."""
+    found = []
+    for start in re.finditer(rb'\{"n":', line):
+        end = re.compile(_END).search(line, start.start())
+        try:
+            found += [decode(line[start.start() : end.end()])] if end else []
+        except ValueError:
+            continue
+    return found
 
 
 def numbered(line: bytes) -> bool:

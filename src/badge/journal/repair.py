@@ -10,7 +10,7 @@ from pathlib import Path
 from badge.core.locking import lock_file, sync_folder
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
-from badge.journal.lines import LINE, decode, encode, event_of, numbered, scan
+from badge.journal.lines import encode, event_of, numbered, scan, sound_parts
 
 __all__ = ["Repair", "examine", "repair"]
 
@@ -89,20 +89,13 @@ def _salvage(data: bytes) -> tuple[dict[int, Event], int]:
     for place, line in enumerate([*lines, tail], start=1):
         if numbered(line):
             plain = False
-            found = [part for part in map(_whole, LINE.findall(line)) if part]
+            found = sound_parts(line)
         else:
             found = [(place, event)] if plain and (event := _plain(line)) else []
         for number, event in found:
             sound.setdefault(number, event)
         damaged = 0 if found else damaged + (place <= len(lines))
     return sound, max(sound, default=0) + damaged
-
-
-def _whole(line: bytes) -> tuple[int, Event] | None:
-    try:
-        return decode(line)
-    except ValueError:
-        return None
 
 
 def _plain(line: bytes) -> Event | None:

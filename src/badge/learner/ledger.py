@@ -180,7 +180,8 @@ class Ledger:
         if record.of > 1:
             self.of.update(dict.fromkeys(ids, record.of))
         self.asks.append((self.number, record))
-        self.memory = merged(self.memory, record.memory) if record.memory else self.memory
+        if record.memory and not (self.broken and "all" not in record.memory):
+            self.memory = merged(self.memory, record.memory)
         if record.stop:
             codes = [tuple(code) if isinstance(code, list) else code for code in record.stop["codes"]]
             self.stop.update(zip(self.ids.plain(record.stop["ids"]), codes, strict=True))
@@ -189,8 +190,11 @@ class Ledger:
                 self.stability.append(record.stop)
 
     def _tell(self, record: e.Tell) -> None:
-        self.tell(record.ids, record.labels, record.by, record.unasked)  # refuses what a caller would be refused
         ids = self.ids.plain(record.ids)
+        if self.broken:
+            self._learn_classes(record.labels)
+        else:
+            self.tell(ids, record.labels, record.by, record.unasked)  # refuses what a caller would be refused
         for id, code in zip(ids, self._encode(ids, record.labels), strict=True):
             self.skipped.pop(id, None)
             if id in self.of:
@@ -200,7 +204,9 @@ class Ledger:
                 self._set(id, code)
 
     def _relabel(self, record: e.Relabel) -> None:
-        if not self.broken:
+        if self.broken:
+            self._learn_classes([record.label])
+        else:
             self.relabel(record.id, record.label, record.by)
         (id,) = self.ids.plain([record.id])
         code = self.classes.encode(record.label, id)
@@ -232,10 +238,12 @@ class Ledger:
             self.revision = self.number
 
     def _skip(self, record: e.Skip) -> None:
-        self.skip(record.ids, record.reason)
+        if not self.broken:
+            self.skip(record.ids, record.reason)
         for id in self.ids.plain(record.ids):
-            self.pending.pop(id, None)
-            self.skipped[id] = record.reason
+            if id not in self.labels:
+                self.pending.pop(id, None)
+                self.skipped[id] = record.reason
 
     def _unskip(self, record: e.Unskip) -> None:
         for id in self.ids.plain(record.ids):
@@ -246,7 +254,8 @@ class Ledger:
             self.pending.pop(id, None)
 
     def _class(self, record: e.AddClass) -> None:
-        self.classes.add(record.name)
+        if record.name not in self.classes.names or not self.broken:
+            self.classes.add(record.name)
 
     def _use(self, record: e.Use) -> None:
         self.strategy, self.memory = record.strategy, None
@@ -256,6 +265,13 @@ class Ledger:
 
     def _lost(self, record: e.Lost) -> None:
         self.broken = True
+
+    def _learn_classes(self, labels: list[Any]) -> None:
+        """The line that added a class may be lost: a label that was told is one all the same."""
+        for label in labels:
+            for one in label if isinstance(label, list) else [label]:
+                if one not in self.classes.names:
+                    self.classes.add(one)
 
     def _encode(self, ids: list[Id], labels: list[Any]) -> list[Code]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]

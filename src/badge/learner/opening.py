@@ -46,9 +46,12 @@ def recorded_ledger(events: list[Event], path: object) -> Ledger:
     header = header_of(events, path, shared=False)
     if header is None:
         raise JournalError(f"{path} is empty")
-    pools = [header.pool, *(event["pool"] for event in events if event["event"] == "pool")]
-    ids = AnyIds(header.pool["sample"]) if "sample" in header.pool else Ids(max(pool["length"] for pool in pools))
-    return ledger_of(header, ids, events, path)
+    if "sample" in header.pool:
+        return ledger_of(header, AnyIds(header.pool["sample"]), events, path)
+    lengths = [event["pool"]["length"] for event in events if event["event"] in ("learner", "pool")]
+    if any(event["event"] == "lost" for event in events):  # that the pool has grown may be lost
+        lengths += [id + 1 for event in events for id in event.get("ids", []) if isinstance(id, int)]
+    return ledger_of(header, Ids(max(lengths)), events, path)
 
 
 def check_header(ledger: Ledger, wanted: Mapping[str, Any], path: object) -> None:

@@ -1,0 +1,145 @@
+"""Run by test_mutated.py: journals with a byte, a line or a block changed. Not a test module.
+
+`python mutate_journal.py FOLDER --times 100000`: each mutated journal must be refused with the number of a line, or be
+the same journal; a last line without its newline may be dropped with a warning. Whole lines missing at the end are a
+journal that is shorter, and nothing in a file can tell. Whatever is refused is then repaired: every line that the
+mutation has not touched must be in the repaired journal, and the file as it was beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import torch
+
+from badge.errors import JournalError
+from badge.journal import Journal, repair
+from badge.learner.opening import recorded_ledger
+from small_loop import TRUTH, arguments, learner, quietly_read
+
+
+def make(path: Path) -> bytes:
+    """A journal with an event of every kind that a loop writes."""
+    with learner(path, initial={0: 0, 1: 1}) as opened:
+        for _ in range(3):
+            ids = opened.ask(4)
+            opened.tell(ids, TRUTH[ids], by="ann")
+        opened.relabel(ids[0], 1 - int(TRUTH[ids[0]]))
+        ids = opened.ask(3, of=2)
+        opened.tell(ids, [0, 1, 0], by="ann")
+        opened.tell(ids[:2], [0, 0], by="ben")
+        opened.skip(opened.candidates[:2], "unclear")
+        opened.unskip(opened.skipped)
+        opened.release(opened.pending[:1])
+        opened.add_class()
+        opened.use("marg")
+        opened.tell(opened.candidates[:1], [2], unasked=True)
+    return path.read_bytes()
+
+
+def mutated(whole: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """One change, and what it is called."""
+    at = chance.randrange(len(whole))
+    lines = whole.splitlines(keepends=True)
+    i, j = chance.sample(range(len(lines)), 2)
+    kind = chance.choice(
+        ["flip", "byte", "delete", "insert", "zeros", "cut", "missing", "doubled", "swapped", "moved", "crlf", "typo"]
+    )
+    if kind == "flip":
+        return kind, whole[:at] + bytes([whole[at] ^ (1 << chance.randrange(8))]) + whole[at + 1 :]
+    if kind == "byte":
+        return kind, whole[:at] + bytes([chance.randrange(256)]) + whole[at + 1 :]
+    if kind == "delete":
+        return kind, whole[:at] + whole[at + chance.choice([1, 1, 2, 20, 300]) :]
+    if kind == "insert":
+        return kind, whole[:at] + chance.choice([b"\n", b"x", b"{}", b" ", whole[at : at + 40]]) + whole[at:]
+    if kind == "zeros":
+        return kind, whole[:at] + b"\0" * len(whole[at : at + 64]) + whole[at + 64 :]
+    if kind == "cut":
+        return kind, whole[:at]
+    if kind == "missing":
+        del lines[i]
+    elif kind == "doubled":
+        lines.insert(j, lines[i])
+    elif kind == "swapped":
+        lines[i], lines[j] = lines[j], lines[i]
+    elif kind == "moved":
+        lines.insert(j, lines.pop(i))
+    elif kind == "crlf":
+        lines[i] = lines[i][:-1] + b"\r\n"
+    else:
+        lines[i] = lines[i].replace(b'"event":"t', b'"event":"T').replace(b'"labels":', b'"lables":')
+    return kind, b"".join(lines)
+
+
+def state(events: list[dict], path: Path) -> tuple:
+    ledger = recorded_ledger(events, path)
+    return ledger.labels, ledger.pending, ledger.skipped, ledger.votes, ledger.classes.names, ledger.strategy
+
+
+def main(folder: Path, times: int, seed: int) -> None:
+    torch.set_num_threads(1)
+    whole, path = make(folder / "sound.jsonl"), folder / "mutated.jsonl"
+    events = quietly_read(folder / "sound.jsonl")
+    ends = [0]
+    for line in whole.splitlines(keepends=True):
+        ends.append(ends[-1] + len(line))
+    states = {n: state(events[:n], path) for n in range(1, len(events) + 1)}
+    chance, found = random.Random(seed), Counter()
+    for _ in range(times):
+        kind, data = mutated(whole, chance)
+        path.write_bytes(data)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                with Journal(path) as opened:
+                    held = list(opened.events)
+            except JournalError as error:
+                assert re.search(r", line \d+: ", str(error)), f"{kind}: no line in {error}"
+                found["refused, line named"] += 1
+                if data and check_repair(path, data, whole):
+                    found["repaired and opened"] += 1
+                continue
+        assert held == events[: len(held)], f"{kind}: a silent change"
+        if held:
+            assert state(held, path) == states[len(held)]
+        if caught:
+            found["torn last write, with a warning"] += 1
+        elif len(held) == len(events):
+            found["the same journal"] += 1
+        else:
+            assert data == whole[: ends[len(held)]] or data == whole[: ends[len(held)] - 1], f"{kind}: lost silently"
+            found["cut at the end of a line"] += 1
+    print(
+        json.dumps({"mutated": times, **dict(sorted(found.items())), "silent changes": 0, "labels lost in repair": 0})
+    )
+
+
+def check_repair(path: Path, data: bytes, whole: bytes) -> bool:
+    """Every line that the mutation left whole is kept; what was there is kept beside."""
+    untouched = {line for line in whole.splitlines() if line in data}
+    try:
+        done = repair(path)
+    except JournalError as error:
+        assert not untouched and "no sound line" in str(error), error
+        return False
+    with Journal(path) as opened:
+        kept = list(opened.events)
+    originals = {line: n for n, line in enumerate(whole.splitlines(), start=1)}
+    sound = quietly_read(path.with_name("sound.jsonl"))
+    assert all(kept[originals[line] - 1] == sound[originals[line] - 1] for line in untouched), "a sound line was lost"
+    if kept[0]["event"] == "learner":
+        recorded_ledger(kept, path)  # the loop can go on
+    assert done.aside is not None and done.aside.read_bytes() == data
+    done.aside.unlink()
+    return True
+
+
+if __name__ == "__main__":
+    chosen = arguments(1000, "how many mutated journals")
+    main(chosen.folder, chosen.times, chosen.seed)
