@@ -21,7 +21,11 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="SIGKILL and for
 
 
 def run(script: str, folder: Path) -> dict[str, int]:
-    command = [sys.executable, str(HERE / script), str(folder)]
+    command = [
+        sys.executable,
+        str(HERE / script),
+        str(folder),
+    ]  # kill_loop.py: 100 SIGKILLs, of the long run a hundredth
     result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout))
@@ -29,7 +33,7 @@ def run(script: str, folder: Path) -> dict[str, int]:
 
 def test_a_loop_killed_at_every_system_call_and_at_random(tmp_path: Path) -> None:
     killed = run("kill_loop.py", tmp_path)
-    assert killed["steps"] > 40 and killed["moments"] > 10
+    assert killed["steps"] > 40 and killed["steps"] + killed["moments"] >= 100
 
 
 def test_a_grid_killed_at_random(tmp_path: Path) -> None:

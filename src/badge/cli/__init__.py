@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from badge.cli.journal import app as journal
 from badge.cli.label import label
 from badge.cli.label_studio import label_studio
 from badge.cli.report import export, report
@@ -50,6 +51,7 @@ app.command("report")(report)
 app.command("select")(select)
 app.command("label")(label)
 app.command("label-studio")(label_studio)
+app.add_typer(journal)
 
 
 def main() -> None:

@@ -74,8 +74,9 @@ class Record:
     at: str | None = None  #: when, UTC
 
     def event(self) -> Event:
-        held = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        return {"event": self.kind, **{name: value for name, (value, default) in held.items() if value != default}}
+        own = [field for field in fields(self) if field.name != "at"]
+        held = {field.name: getattr(self, field.name) for field in own if getattr(self, field.name) != field.default}
+        return {"event": self.kind, **held, **({} if self.at is None else {"at": self.at})}
 
 
 @dataclass(frozen=True, kw_only=True)

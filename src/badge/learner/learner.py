@@ -230,28 +230,27 @@ class ActiveLearner(Known):
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
         """Why the last batch, from the model that picked it; or these ids, from the model as it is now."""
+        book = self._book
         with self._work.busy():
             if ids is not None:
-                plain = self._book.ids.plain(ids)
-                return self._named(explain(self.outputs, self._book.ids.positions(plain)), plain)
-            with self._book.lock():
-                ledger = self._book.ledger()
-                if not ledger.asks:
+                named = book.ids.plain(ids)
+                return replace(explain(self.outputs, book.ids.positions(named)), ids=book.ids.array(named))
+            with book.lock():
+                asks = book.ledger().asks
+                if not asks:
                     raise InputError("nothing was asked yet, so there is no batch to explain")
-                number, ask = ledger.asks[-1]
+                number, ask = asks[-1]
                 if ask.select_seconds is None or not ask.ids:
                     raise InputError(
-                        "the last batch was drawn uniformly, by no model: explain(ids) looks with the one of now"
+                        "no model picked the last batch, it was drawn uniformly: name the ids, explain(ids)"
                     )
-                then = Snapshot.of(self._book.ledger_at(ask.labels or number - 1))
-            if self._explained is None or self._explained[0] != number:
-                # the model that picked is still there, or is trained again: the same seed, the same labels
-                why = explain(self._work.outputs(then, keep=False), self._book.ids.positions(ask.ids))
-                self._explained = (number, self._named(why, ask.ids))
+                if self._explained is not None and self._explained[0] == number:
+                    return self._explained[1]
+                then = Snapshot.of(book.ledger_at(ask.labels or number - 1))
+            # the model that picked is still there, or it is trained again: the same labels and seed, the same model
+            why = explain(self._work.outputs(then, keep=False), book.ids.positions(ask.ids))
+            self._explained = (number, replace(why, ids=book.ids.array(ask.ids)))
             return self._explained[1]
-
-    def _named(self, why: Explanation, ids: list[Id]) -> Explanation:
-        return replace(why, ids=self._book.ids.array(ids))
 
     def _snapshot(self) -> Snapshot:
         with self._book.lock():

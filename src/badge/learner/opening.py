@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from badge import strategies
+from badge.core.catalog import STRATEGIES
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Event
@@ -75,7 +75,7 @@ def check_header(ledger: Ledger, wanted: Mapping[str, Any], path: object) -> Non
     if not fits:
         _refuse(path, "classes", theirs, yours, "; learner.add_class adds one")
     now, first, yours = ledger.strategy, header.strategy, wanted["strategy"]
-    if yours != now and not (yours == first and now in strategies.NAMES):
+    if yours != now and not (yours == first and now in STRATEGIES):
         _refuse(path, "strategy", now, yours, "; learner.use changes it")
 
 

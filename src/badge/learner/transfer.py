@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Event, Id
@@ -39,7 +40,7 @@ def write_labels(rows: Iterable[dict[str, Any]], file: TextIO) -> None:
     writer.writerow(COLUMNS)
     for row in rows:
         label = json.dumps(row["label"]) if isinstance(row["label"], list) else row["label"]
-        writer.writerow([row["id"], label, row["by"] or "", row["at"] or ""])
+        writer.writerow([safe(str(cell)) for cell in (row["id"], label, row["by"] or "", row["at"] or "")])
 
 
 def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[e.Tell]:
@@ -50,6 +51,7 @@ def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[e.Tell]
     people: dict[str | None, tuple[list[Id], list[Any]]] = {}
     for number, row in enumerate(_rows(path), start=2):
         try:
+            row = {name: as_meant(cell) for name, cell in row.items()}
             id, label = _id(row["id"], ledger), _label(row["label"], ledger)
             ledger.tell([id], [label], row.get("by") or None, unasked=True)
         except InputError as error:
@@ -66,12 +68,12 @@ def _rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            rows = list(reader)
+            names, rows = list(reader.fieldnames or ()), list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot read {path} as CSV in UTF-8: {error}") from None
-    missing = [name for name in ("id", "label") if name not in (reader.fieldnames or ())]
+    missing = [name for name in ("id", "label") if name not in names]
     if missing:
-        raise InputError(f"{path} has no column {missing[0]!r}; it has {', '.join(reader.fieldnames or ['none'])}")
+        raise InputError(f"{path} has no column {missing[0]!r}; it has {', '.join(names) or 'none'}")
     short = [number for number, row in enumerate(rows, start=2) if None in row or None in row.values()]
     if short:
         raise InputError(f"{path}, line {short[0]}: not as many values as columns")

@@ -131,6 +131,7 @@ class Store:
             self._flush()
         finally:
             self.writer.flush()
+            self.writer.close()
 
     def outputs(self) -> Outputs:
         return Outputs.load(self.writer.path)

@@ -200,6 +200,8 @@ def write(
     writer.multilabel = multilabel
     writer.write(probabilities, embeddings)
     writer.flush()
+    writer.close()
+    (hidden / store.LOCK).unlink(missing_ok=True)  # a part is written once
     if ids is not None:
         with (hidden / IDS).open("wb") as file:
             np.save(file, ids, allow_pickle=False)

@@ -50,7 +50,9 @@ def read_progress(directory: Path) -> Progress:
     file = directory / FILE
     if not file.is_file():
         return Progress()
-    words = file.read_bytes()[:1000].split()
+    words = file.read_bytes()[:1000].strip(b"\0").split()
+    if not words:  # killed, or without power, between making the file and writing to it: nothing is counted yet
+        return Progress()
     if len(words) != 5 or not all(word.isdigit() for word in words):
         raise InputError(f"{file} is damaged: delete the directory and predict again")
     rows, first, second, changed, also = (int(word) for word in words)

@@ -4,6 +4,7 @@
     dir/probabilities.npy    [N, C]
     dir/embeddings.npy       [N, D]
     dir/progress             rows that are safely on disk, and their checksums
+    dir/.badge-lock          held by the process that writes
 
 Rows are flushed before they are counted, so that a process killed at any time loses at most the last second of work.
 Rows are validated before they are written: opening a directory whose files nobody has touched since reads nothing but its
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.locking import lock_file
 from badge.core.npz import DAMAGED, in_short
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
@@ -29,6 +31,7 @@ __all__ = ["Writer", "is_multilabel", "read"]
 
 FORMAT = 1
 META = "outputs.json"
+LOCK = ".badge-lock"
 ARRAYS = ("probabilities", "embeddings")
 FLUSH_SECONDS = 1.0
 
@@ -60,7 +63,8 @@ def is_multilabel(directory: str | os.PathLike[str]) -> bool:
 class Writer:
     """Rows appended in order to a directory, from where an interrupted writer stopped (`done`).
 
-    `identity` says whose outputs these are: a directory with another one is refused.
+    `identity` says whose outputs these are: a directory with another one is refused. While rows are missing it belongs to
+    this writer alone, until `close` or the end of the process.
     """
 
     def __init__(self, directory: str | os.PathLike[str], rows: int, identity: dict[str, str]) -> None:
@@ -68,22 +72,12 @@ class Writer:
         self.rows, self.identity = rows, identity
         self.multilabel = False  # known when the first rows are
         self.arrays: tuple[Array, Array] | None = None
+        self._lock = -1
         folder_for(self.path)
-        meta = _meta(self.path)
-        if meta is None:
-            others = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-"))
-            if others:
-                raise InputError(
-                    f"{self.path} is not empty and holds no outputs of badge ({others[0]}, …): name another"
-                )
-        else:
-            wrong = [key for key in identity if meta["identity"].get(key) != identity[key]]
-            if wrong:
-                raise InputError(
-                    f"{self.path} holds the outputs of another {' and another '.join(wrong)}: name another "
-                    "directory, or delete this one"
-                )
-        progress = Progress() if meta is None else read_progress(self.path)
+        meta, progress = self._look()
+        if progress.rows < rows:
+            self._take_lock()
+            meta, progress = self._look()  # the one that held it has gone on since
         if meta is not None and progress.rows:
             self.arrays = _open(self.path, meta, "r+")
             untouched = progress.rows == rows and _changed(self.path) == progress.changed
@@ -93,6 +87,46 @@ class Writer:
                 )
         self.done, self._sums = progress.rows, progress.sums
         self._counted, self._clock = self.done, time.monotonic()
+
+    def _look(self) -> tuple[dict[str, Any] | None, Progress]:
+        """What the directory holds, if it is ours."""
+        meta = _meta(self.path)
+        if meta is None:
+            others = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-"))
+            if others:
+                raise InputError(
+                    f"{self.path} is not empty and holds no outputs of badge ({others[0]}, …): name another"
+                )
+            return None, Progress()
+        wrong = [key for key in self.identity if meta["identity"].get(key) != self.identity[key]]
+        if wrong:
+            raise InputError(
+                f"{self.path} holds the outputs of another {' and another '.join(wrong)}: name another "
+                "directory, or delete this one"
+            )
+        return meta, read_progress(self.path)
+
+    def _take_lock(self) -> None:
+        file = self.path / LOCK
+        with writing_to(file):
+            self._lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+            taken = lock_file(self._lock)
+        if not taken:
+            self.close()
+            raise InputError(
+                f"{self.path} is being written, by another process or another call of this one: wait for it, or name "
+                "another directory"
+            )
+
+    def close(self) -> None:
+        """Let go of the directory; closing twice does nothing."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
+
+    def __del__(self) -> None:
+        if os is not None and hasattr(self, "_lock"):  # at the end of the interpreter modules go first
+            self.close()
 
     def write(self, probabilities: Array, embeddings: Array) -> None:
         """Append rows that are valid."""

@@ -1,0 +1,155 @@
+"""`badge journal`: look at the journal of a loop, check it, repair it, take labels out of it and into it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="journal",
+    help="The journal of a loop: show, check, repair; labels out of it and into it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+_File = Annotated[Path, typer.Argument(help="The journal (.jsonl).")]
+
+
+@app.command("show")
+def show(
+    file: _File,
+    last: Annotated[int, typer.Option("--last", min=0, help="How many of the last events to print.")] = 5,
+) -> None:
+    """What a journal holds: its pool, classes and strategy, how many labels of which class by whom, the last events.
+
+    Example: badge journal show labels.jsonl --last 20
+    """
+    from badge.journal import read
+    from badge.learner.history import history
+    from badge.learner.opening import recorded_ledger
+
+    events = read(file)
+    kinds = Counter(event["event"] for event in events)
+    typer.echo(f"{file}: {len(events):,} events ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})")
+    if kinds["learner"]:
+        ledger = recorded_ledger(events, file)
+        assert ledger.header is not None
+        own = "ids of its own" if "sample" in ledger.pool else "called by position"
+        typer.echo(
+            f"pool: {ledger.pool['length']:,} examples, {own}; strategy: {ledger.strategy}; seed: {ledger.header.seed}"
+        )
+        counts = Counter(str(ledger.classes.decode(code)) for code in ledger.labels.values())
+        typer.echo(
+            f"labels: {len(ledger.labels):,} ({', '.join(f'{n:,} {label}' for label, n in counts.most_common(20))})"
+        )
+        typer.echo(f"pending: {len(ledger.pending):,}; skipped: {len(ledger.skipped):,}; asks: {len(ledger.asks):,}")
+        people = Counter(row.by for row in history(events) if row.by)
+        if people:
+            typer.echo(f"given by: {', '.join(f'{person} {n:,}' for person, n in people.most_common())}")
+    for number, event in list(enumerate(events, start=1))[len(events) - last :]:
+        fields = ", ".join(f"{key}={str(value)[:60]}" for key, value in event.items() if key not in ("event", "stop"))
+        typer.echo(f"{number:>6} {event['event']}: {fields}")
+
+
+@app.command("check")
+def check(file: _File) -> None:
+    """Whether every line is there, in its place and unchanged, and no event contradicts those before it. Exit code 1: no.
+
+    Example: badge journal check labels.jsonl
+    """
+    import warnings
+
+    from badge.errors import JournalError
+    from badge.journal import read
+    from badge.learner.opening import recorded_ledger
+
+    try:
+        with warnings.catch_warnings(record=True) as torn:
+            warnings.simplefilter("always")
+            events = read(file)
+        ledger = recorded_ledger(events, file) if any(event["event"] == "learner" for event in events) else None
+    except JournalError as error:
+        typer.echo(f"{error}", err=True)
+        raise typer.Exit(1) from None
+    for warning in torn:
+        typer.echo(str(warning.message), err=True)
+    lost = sum(event["event"] == "lost" for event in events)
+    held = f", {len(ledger.labels):,} labels" if ledger is not None else ""
+    typer.echo(f"{file}: sound, {len(events):,} events{held}{f', {lost} lost in a repair' if lost else ''}")
+
+
+@app.command("repair")
+def repair(file: _File) -> None:
+    """Keep every line that is sound, in order; the file as it was stays beside it. Nothing is deleted.
+
+    Example: badge journal repair labels.jsonl
+    """
+    from badge.journal import repair as repair_journal
+
+    typer.echo(f"{file}: {repair_journal(file)}")
+
+
+@app.command("export")
+def export(
+    file: _File,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every label ever given, not the one that counts.")] = False,
+) -> None:
+    """The labels as CSV: id, label, by, at. Works whatever became of pool and model, and after a repair.
+
+    Example: badge journal export labels.jsonl -o labels.csv
+    """
+    import io
+
+    from badge.core.writing import replacing
+    from badge.journal import read
+    from badge.learner.history import history
+    from badge.learner.opening import recorded_ledger
+    from badge.learner.transfer import labels_in, write_labels
+
+    events = read(file)
+    whole = any(event["event"] == "learner" for event in events)
+    if everything:
+        rows = [{"id": row.id, "label": row.label, "by": row.by, "at": row.at} for row in history(events)]
+    else:
+        rows = labels_in(events, recorded_ledger(events, file) if whole else None)
+    text = io.StringIO()
+    write_labels(rows, text)
+    if out is None:
+        typer.echo(text.getvalue(), nl=False)
+        return
+    with replacing(out) as stream:
+        stream.write(text.getvalue())
+    typer.echo(f"{out}: {len(rows):,} labels")
+
+
+@app.command("import")
+def import_labels(
+    file: _File,
+    labels: Annotated[Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one.")],
+) -> None:
+    """Tell the labels of a CSV file to a loop that is not running; all of them, or none where one is refused.
+
+    Example: badge journal import labels.jsonl from_the_lab.csv
+    """
+    from dataclasses import replace
+
+    from badge.journal import Journal
+    from badge.journal.events import now
+    from badge.learner.opening import recorded_ledger
+    from badge.learner.transfer import tells_from_csv
+
+    if not file.exists():
+        from badge.errors import JournalError
+
+        raise JournalError(f"there is no journal {file}: badge.ActiveLearner(…, journal=…) makes one")
+    with Journal(file) as journal:
+        told = tells_from_csv(labels, recorded_ledger(journal.events, file))
+        if told:
+            journal.append(*(replace(record, at=now()).event() for record in told))
+    typer.echo(f"{file}: {sum(len(record.ids) for record in told):,} labels taken")

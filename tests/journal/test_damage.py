@@ -1,0 +1,246 @@
+"""What happens to a journal's file: changed, cut, replaced, forked, of an older format. Nothing goes unnoticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from badge.errors import JournalError
+from badge.journal import FORMAT, Journal, examine, read, repair
+from badge.journal.events import KINDS, check, typed
+from badge.journal.lines import encode
+
+EVENTS: list[dict[str, Any]] = [{"event": "tell", "ids": [n], "labels": ["cat"]} for n in range(6)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with Journal(tmp_path / "j.jsonl") as opened:
+        opened.append(*EVENTS)
+    return opened.path
+
+
+def test_every_changed_byte_is_noticed_and_its_line_named(path: Path) -> None:
+    whole = path.read_bytes()
+    for at in range(len(whole) - 1):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        line = whole[:at].count(b"\n") + 1
+        with pytest.raises(JournalError, match=rf"j\.jsonl, line {line}: "):
+            read(path)
+
+
+def edited(path: Path, edit: Callable[[list[bytes]], None]) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    edit(lines)
+    path.write_bytes(b"".join(lines))
+
+
+LINES: dict[str, tuple[Callable[[list[bytes]], None], str]] = {
+    "missing": (lambda lines: lines.__delitem__(2), "line 3: line 3 is missing: line 4 stands here"),
+    "several missing": (lambda lines: lines.__delitem__(slice(1, 3)), "line 2: lines 2 to 3 are missing"),
+    "the first missing": (lambda lines: lines.__delitem__(0), "line 1: line 1 is missing"),
+    "doubled": (lambda lines: lines.insert(3, lines[2]), "line 4: line 3 stands here, doubled or moved"),
+    "swapped": (lambda lines: lines.insert(4, lines.pop(1)), "line 2: line 2 is missing: line 3 stands here"),
+    "a typo in the last": (
+        lambda lines: lines.__setitem__(5, lines[5].replace(b"tell", b"tall")),
+        "line 6: its checksum does not match",
+    ),
+    "an empty line": (lambda lines: lines.insert(3, b"\n"), "line 4: a line without number and checksum"),
+    "a line of format 1": (
+        lambda lines: lines.insert(3, b'{"event": "tell", "ids": [9], "labels": ["dog"]}\n'),
+        "line 4",
+    ),
+    "half a line": (lambda lines: lines.__setitem__(5, lines[5][:20] + b"\n"), "line 6: its checksum"),
+    "a last line without its newline, and a typo": (
+        lambda lines: lines.__setitem__(5, lines[5].replace(b"tell", b"tall")[:-1]),
+        "line 6: its checksum does not match",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_lines_that_are_not_what_was_written(case: str, path: Path) -> None:
+    edit, message = LINES[case]
+    edited(path, edit)
+    damaged = path.read_bytes()
+    with pytest.raises(JournalError, match=re.escape(message)):
+        Journal(path)
+    assert path.read_bytes() == damaged  # looking at it changes nothing
+    assert [line for line, _ in examine(path)] == [int(message.split("line ")[1].split(":")[0])]
+
+
+def test_a_repair_keeps_what_is_sound_and_deletes_nothing(path: Path) -> None:
+    def edit(lines: list[bytes]) -> None:
+        lines[3] = lines[3].replace(b"cat", b"cow")  # changed
+        lines[1], lines[4] = lines[4], lines[1]  # moved
+        lines.insert(2, lines[0])  # doubled
+
+    edited(path, edit)
+    damaged = path.read_bytes()
+    done = repair(path)
+    assert (done.kept, done.lost) == (5, [4])
+    kept = read(path)
+    assert [kept[n] for n in (0, 1, 2, 4, 5)] == [EVENTS[n] for n in (0, 1, 2, 4, 5)]
+    assert done.aside is not None and kept[3]["event"] == "lost" and kept[3]["aside"] == done.aside.name
+    assert done.aside.read_bytes() == damaged
+    assert str(repair(path)) == "6 events, nothing to repair"
+    with Journal(path) as opened:
+        opened.append(EVENTS[0])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"x", 1))  # two lines joined into one: both are found in it
+    assert repair(path).lost == [] and len(read(path)) == 7
+    assert len(list(path.parent.glob("j.jsonl.damaged*"))) == 2
+
+
+def test_a_repair_needs_the_file_for_itself_and_something_sound(path: Path, tmp_path: Path) -> None:
+    with Journal(path), pytest.raises(JournalError, match="is open for writing"):
+        repair(path)
+    (tmp_path / "k.jsonl").write_text("not a journal\n", encoding="utf-8")
+    with pytest.raises(JournalError, match="holds no sound line"):
+        repair(tmp_path / "k.jsonl")
+    with pytest.raises(JournalError, match="there is no journal"):
+        repair(tmp_path / "absent.jsonl")
+
+
+def replaced(path: Path) -> None:
+    path.with_suffix(".new").write_bytes(path.read_bytes())
+    path.with_suffix(".new").replace(path)
+
+
+GONE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "deleted": (lambda path: path.unlink(), "it is gone"),
+    "replaced": (replaced, "another file"),
+    "truncated": (lambda path: path.write_bytes(b""), "it is 0 bytes long and was left at"),
+    "appended to": (lambda path: path.write_bytes(path.read_bytes() + b"x"), "bytes long and was left at"),
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_a_file_that_others_change_while_it_is_open(case: str, path: Path) -> None:
+    change, message = GONE[case]
+    with Journal(path) as opened:
+        change(path)
+        with pytest.raises(JournalError, match=f"changed by another program while it was open: .*{message}"):
+            opened.append(EVENTS[0])
+        assert opened.events == EVENTS
+
+
+def test_a_change_of_the_working_directory_is_no_change_of_the_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Journal("j.jsonl") as opened:
+        monkeypatch.chdir("/")
+        opened.append(EVENTS[0])
+    assert len(read(path)) == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # other tests may have left threads behind
+def test_a_child_process_cannot_write_and_does_not_hold_the_lock(path: Path) -> None:
+    opened = Journal(path)
+    before = path.read_bytes()
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            opened.append(EVENTS[0])
+        except JournalError as error:
+            code = 0 if f"belongs to process {os.getppid()}" in str(error) and path.read_bytes() == before else 2
+        os.write(ready[1], bytes([code]))
+        os.read(go[0], 1)
+        os._exit(0)
+    assert os.read(ready[0], 1) == b"\0"
+    opened.append(EVENTS[1])  # the parent goes on
+    opened.close()
+    Journal(path).close()  # the child is alive, and does not keep the file locked
+    os.write(go[1], b"x")
+    os.waitpid(child, 0)
+    assert read(path) == [*EVENTS, EVENTS[1]]
+
+
+# -- format 1 ----------------------------------------------------------------------------------------------------------
+
+
+def plain(path: Path, *events: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+
+
+def test_a_journal_of_format_1_is_read_and_goes_on_in_format_2(path: Path) -> None:
+    plain(path, *EVENTS)
+    old = path.read_bytes()
+    assert read(path) == EVENTS
+    with Journal(path) as opened:
+        assert opened.events == EVENTS
+        opened.append(EVENTS[0])
+    assert path.read_bytes().startswith(old)
+    *before, bridge, last = read(path)
+    assert before == EVENTS and last == EVENTS[0]
+    assert bridge["event"] == "format" and (bridge["format"], bridge["lines"]) == (FORMAT, 6)
+    with Journal(path) as opened:
+        opened.append(EVENTS[1])
+    assert len(read(path)) == 9
+    path.write_bytes(path.read_bytes().replace(b'"cat"', b'"cow"', 1))  # in the old part
+    with pytest.raises(JournalError, match="line 7: lines 1 to 6 were changed since this one was written"):
+        read(path)
+
+
+def test_damage_in_format_1(path: Path) -> None:
+    plain(path, EVENTS[0], {"event": "tall", "ids": [1], "labels": ["cat"]}, EVENTS[2])
+    with pytest.raises(JournalError, match="line 2: an event of the unknown kind 'tall'"):
+        read(path)
+    assert repair(path).lost == [2] and [event["event"] for event in read(path)] == ["tell", "lost", "tell"]
+    plain(path, *EVENTS)
+    path.write_bytes(path.read_bytes()[:-2] + b"\n")  # a complete last line with a typo is not a torn write
+    with pytest.raises(JournalError, match="line 6: not a JSON object"):
+        read(path)
+    plain(path, *EVENTS)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.warns(UserWarning, match="line 6: the last write was interrupted"):
+        assert read(path) == EVENTS[:5]
+
+
+def test_lines_of_format_2_cannot_pass_for_format_1(path: Path) -> None:
+    header = {"event": "learner", "format": 2}
+    plain(path, {**header, "pool": {}, "classes": 2, "strategy": "badge", "seed": 0, "initial": {}})
+    with pytest.raises(JournalError, match="line 1: it says format 2 and has no number and checksum"):
+        read(path)
+    path.write_bytes(json.dumps(EVENTS[0]).encode() + b"\n" + encode(2, EVENTS[1]))
+    with pytest.raises(JournalError, match="line 2: lines 1 to 1 have no number and checksum"):
+        read(path)
+
+
+# -- the schema --------------------------------------------------------------------------------------------------------
+
+
+WRONG = {
+    "unknown kind 'tall'": {"event": "tall"},
+    "unknown kind None": {"text": "hello"},
+    "lacks the field 'labels'": {"event": "tell", "ids": [1]},
+    "has a field 'lables'": {"event": "tell", "ids": [1], "labels": [1], "lables": [1]},
+    "is '1', not of type list": {"event": "tell", "ids": "1", "labels": [1]},
+    "is True, not of type int": {"event": "ask", "round": True, "ids": [1]},
+    "has format 3": {"event": "start", "cell": {}, "format": 3},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_is_no_event(message: str, path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(WRONG[message])
+    before = path.read_bytes()
+    with Journal(path) as opened, pytest.raises(ValueError, match=re.escape(message)):
+        opened.append(WRONG[message])
+    assert path.read_bytes() == before
+
+
+def test_events_become_their_types_and_back() -> None:
+    for event in ({"event": "ask", "round": 1, "ids": [3, "a"], "of": 2}, {"event": "end", "reason": "labels reached"}):
+        record = typed(event)
+        assert type(record) is KINDS[event["event"]] and record.event() == event
