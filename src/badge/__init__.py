@@ -20,6 +20,7 @@ _HOME: dict[str, str | None] = {
     "Trainer": "badge.training",
     "data": None,
     "errors": None,
+    "experiment": None,
     "explain": "badge.strategies.explain",
     "gradient_embedding": "badge.features",
     "journal": None,
@@ -42,6 +43,7 @@ __all__ = [
     "Trainer",
     "data",
     "errors",
+    "experiment",
     "explain",
     "gradient_embedding",
     "journal",
@@ -56,7 +58,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from badge import data, errors, journal, samplers, stats, strategies, training
+    from badge import data, errors, experiment, journal, samplers, stats, strategies, training
     from badge.features import Dense, Factored, gradient_embedding
     from badge.learner import ActiveLearner
     from badge.models.predict import predict, select

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 
 import typer
 
@@ -57,12 +58,10 @@ app.add_typer(journal)
 def main() -> None:
     """Run the command line; an error that badge raises on purpose is one line and exit code 2 (3: no candidates)."""
     try:
-        try:
+        with (
+            standard_output() if sys.stdout is not None else nullcontext()
+        ):  # what is printed gets out, or that is said
             app()
-        finally:
-            if sys.stdout is not None:
-                with standard_output():  # what was printed is out, or it is said that it is not
-                    pass
     except BadgeError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # one line, whatever a file is called
         _forget_standard_output()
@@ -70,6 +69,9 @@ def main() -> None:
     except BrokenPipeError:
         _forget_standard_output()
         raise SystemExit(1) from None
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _forget_standard_output() -> None:

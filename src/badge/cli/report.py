@@ -1,4 +1,4 @@
-"""`badge report` and `badge export`: stored results to the paper's figures and tables, or to one flat CSV file."""
+"""`badge report` and `badge export`: stored results to the paper's figures and tables, or to one flat table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["export", "report"]
 
 _Source = Annotated[
-    Path, typer.Argument(help="A folder of journals, one journal (.jsonl), or one flat CSV file of results.")
+    list[Path],
+    typer.Argument(
+        help="Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."
+    ),
 ]
 
 
@@ -26,14 +29,17 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
     strategies: Strategies = None,
 ) -> None:
-    """Write report.html, every figure as SVG and PNG, and every table as CSV.
+    """Write report.html, every figure as SVG and PNG, and every table as CSV, those for a paper as LaTeX too.
 
-    Without --strategies the paper's seven are compared.
+    Without --strategies the paper's seven are compared, and your own.
 
     [bold]Examples[/bold]
 
     Everything that was run:
         badge report runs/ --out report/
+
+    Runs from two machines:
+        badge report runs/ elsewhere/runs/ --out report/
 
     The ablation of the paper's appendix:
         badge report runs/ --strategies badge,kdpp,kcenter-grad,rand --out ablation/
@@ -43,9 +49,8 @@ def report(
     from badge.report import build
     from badge.stats import load
 
-    written = build(
-        load(source, progress=True), out, names_of(strategies) or None, source=source.name or str(source), progress=True
-    )
+    name = ", ".join(path.name or str(path) for path in source)
+    written = build(load(source, progress=True), out, names_of(strategies) or None, source=name, progress=True)
     console = Console()
     statistics = written.statistics
     _print_matrix(console, statistics.penalty.overall)
@@ -60,16 +65,16 @@ def report(
 
 def export(
     source: _Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .csv, or .parquet.")],
 ) -> None:
-    """Write all results as one flat CSV file, which `badge report` reads too.
+    """Write all results as one flat table, CSV or parquet, which `badge report` reads too.
 
     Example: badge export runs/ -o all.csv
     """
-    from badge.stats import load, write_csv
+    from badge.stats import load, write
 
     results = load(source, progress=True)
-    write_csv(results, out)
+    write(results, out)
     typer.echo(f"{out}: {len(results):,} rows of {len(results.runs):,} runs")
     for note in results.notes:
         typer.echo(f"{note.topic}: {note.text}", err=True)

@@ -90,11 +90,15 @@ def standard_output() -> Iterator[IO[str]]:
     if sys.stdout is None:
         raise WriteError("standard output is closed: name a file with --output")
     try:
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
         raise
     except UnicodeEncodeError as error:
         raise WriteError(f"standard output cannot show {error.object[error.start]!r} in {error.encoding}") from None
     except OSError as error:
+        if isinstance(error, WriteError) or error.filename is not None:  # about a file
+            raise
         raise WriteError(f"standard output cannot be written: {error.strerror or error}") from error

@@ -10,7 +10,7 @@ from badge import data, strategies
 from badge.errors import BadgeError
 from badge.experiment.cell import Cell, Notify, load, run_cell
 from badge.experiment.display import Display
-from badge.experiment.executor import Executor, Outcome, failure
+from badge.experiment.executor import Executor, Outcome, Serial, failure
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
 from badge.training import networks
@@ -28,11 +28,16 @@ class _In:
         run_cell(cell, self.folder, notify)
 
 
-def run_cells(cells: Sequence[Cell], folder: Path, executor: Executor, display: Display) -> list[Outcome]:
+def run_cells(
+    cells: Sequence[Cell], folder: str | Path, executor: Executor | None = None, display: Display | None = None
+) -> list[Outcome]:
     """Run all cells that are not finished; the outcomes of those that failed.
+
+    Without an executor they run one after another in this process; without a display, one on standard error follows.
 
     Data sets are loaded here first: a download happens once, and one that cannot be had fails its cells at once.
     """
+    folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
         strategies.get(cell.strategy)
         networks.resolve(cell.model, cell.width)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from badge.core.catalog import PAPER_STRATEGIES
+from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
 from badge.core.progress import bar
+from badge.core.writing import folder_for
 from badge.errors import InputError, MissingExtraError
 from badge.report import drawings as plan
 from badge.report import tables
@@ -66,9 +67,9 @@ class Report(NamedTuple):
 
 
 def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> tuple[tuple[str, ...], list[Note]]:
-    """The strategies to compare: those wanted; else the paper's seven, as far as there are results of them.
+    """The strategies to compare: those wanted; else the paper's seven and one's own, as far as there are results.
 
-    Where fewer than two of the seven have results, all strategies are compared.
+    Where these are fewer than two, all strategies are compared.
 
     >>> from badge.stats import example
     >>> chosen_strategies(example())[0]
@@ -82,8 +83,8 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
         if len(set(wanted)) < len(wanted):
             raise InputError(f"a strategy is named twice: {', '.join(wanted)}")
         return tuple(wanted), []
-    seven = tuple(name for name in PAPER_STRATEGIES if name in there)
-    chosen = seven if len(seven) >= 2 else there
+    usual = tuple(name for name in there if name in PAPER_STRATEGIES or name not in STRATEGIES)
+    chosen = usual if len(usual) >= 2 else there
     notes = []
     if absent := [name for name in PAPER_STRATEGIES if name not in there]:
         notes.append(Note("missing strategies", f"no results at all of {', '.join(absent)}"))
@@ -148,7 +149,7 @@ def build(
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder_for(folder)
     with bar("statistics and tables", total=2, enabled=progress) as advance:
         statistics = evaluate(results, strategies)
         advance(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ __all__ = [
     "time_lines",
 ]
 
+#: Bytes of the name of a figure's file, without its ending; systems allow 255.
+LONGEST = 180
 #: More points than this on one curve cannot be told apart at the figures' size.
 POINTS = 150
 #: A zoomed figure is at most this many times as high as the curves in it are apart (where that can be had).
@@ -81,13 +84,17 @@ class Dots(NamedTuple):
 
 
 def slug(*parts: object) -> str:
-    """A file name of words and dashes.
+    """A file name of words and dashes; a long one is cut, and a digest of the whole keeps it apart from others.
 
     >>> slug("curves", "My data", 100)
     'curves-my-data-100'
     """
     text = "-".join(str(part) for part in parts).lower()
-    return "-".join("".join(c if c.isalnum() else " " for c in text).split())
+    name = "-".join("".join(c if c.isalnum() else " " for c in text).split())
+    if len(name.encode()) <= LONGEST:
+        return name
+    digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"{name.encode()[:LONGEST].decode(errors='ignore')}-{digest}"
 
 
 def thinned(line: Line) -> Line:

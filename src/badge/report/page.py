@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import badge
+from badge.core.writing import replacing
 from badge.stats import LabelsSaved, Matrix, Note, Results, Saving, Setting
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def write_page(
         index=index,
         note_groups=_grouped(statistics.notes),
     )
-    path.write_text(text, encoding="utf-8")
+    with replacing(path) as file:
+        file.write(text)
 
 
 def _begins_row(name: str) -> bool:

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from badge.core.writing import folder_for, replacing
+from badge.errors import InputError
 from badge.report.drawings import Dots, Heat, Lines
 from badge.report.figures import draw
 from badge.report.style import INK, RC
@@ -39,10 +41,19 @@ def svg_text(figure: Figure) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r"(-?\d+\.\d\d)\d+", r"\1", text)
+    text = _in_tags(text, _hundredths)
     text = re.sub(r' d="[^"]{400,}"', lambda path: re.sub(r"\d+\.\d\d", _tenths, path[0]), text)  # curves, not markers
     text = re.sub(r"\s*\n\s*", "\n", text).replace("\nL ", "L").replace("\nz", "z")
     return text.replace("'DejaVu Sans'", FONTS)
+
+
+def _in_tags(svg: str, change: Callable[[str], str]) -> str:
+    """Change the tags and not the words between them: a strategy may be called v0.123456."""
+    return re.sub(r"<[^>]*>", lambda tag: change(tag[0]), svg)
+
+
+def _hundredths(tag: str) -> str:
+    return re.sub(r"(-?\d+\.\d\d)\d+", r"\1", tag)
 
 
 def _tenths(number: re.Match[str]) -> str:
@@ -52,29 +63,36 @@ def _tenths(number: re.Match[str]) -> str:
 def inline(svg: str, name: str, label: str) -> str:
     """The SVG to be put into a page: takes the page's text colour, and shares no id with another figure."""
     used = set(re.findall(r"""(?:url\(#|href="#)([^)"]+)""", svg))
-    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
-    svg = re.sub(r"""(url\(#|href="#)""", rf"\g<1>{name}-", svg)
+
+    def own(tag: str) -> str:
+        tag = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
+        return re.sub(r"""(url\(#|href="#)""", rf"\g<1>{name}-", tag).replace(INK, "currentColor")
+
     head = f'<svg role="img" aria-label="{html.escape(label)}"'
-    return svg.replace(INK, "currentColor").replace("<svg", head, 1)
+    return _in_tags(svg, own).replace("<svg", head, 1)
 
 
 def standalone(svg: str) -> str:
     """The SVG as a file: dark ink on white."""
-    body = svg.replace(INK, _PRINT_INK)
+    body = _in_tags(svg, lambda tag: tag.replace(INK, _PRINT_INK))
     body = re.sub(r"(<svg[^>]*>)", r'\1\n<rect width="100%" height="100%" fill="#ffffff"/>', body, count=1)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + body
 
 
 def save(figure: Figure, path: Path, svg: str | None = None) -> None:
     """Write a figure: SVG, PNG, or what else matplotlib knows by the ending of `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder_for(path.parent)
     if path.suffix == ".svg":
-        path.write_text(standalone(svg_text(figure) if svg is None else svg), encoding="utf-8")
+        with replacing(path) as file:
+            file.write(standalone(svg_text(figure) if svg is None else svg))
         return
     import matplotlib
 
-    with matplotlib.rc_context(RC):
-        figure.savefig(path, dpi=DPI, facecolor="white")
+    known = figure.canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise InputError(f"{path}: a figure is written as one of {', '.join(sorted(known))}")
+    with matplotlib.rc_context(RC), replacing(path, binary=True) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=DPI, facecolor="white")
 
 
 def _draw_and_save(drawing: Lines | Heat | Dots, folder: Path) -> str:
@@ -89,7 +107,7 @@ def save_all(
     drawings: Sequence[Lines | Heat | Dots], folder: Path, workers: int, advance: Callable[[float], None]
 ) -> dict[str, str]:
     """Draw every drawing into `folder` as SVG and PNG; the SVG for the page by name."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder_for(folder)
     job = partial(_draw_and_save, folder=folder)
     found: dict[str, str] = {}
     if workers < 2 or len(drawings) < FEW:

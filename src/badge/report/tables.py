@@ -1,4 +1,7 @@
-"""Every table and every curve of a report as a CSV file. Empty cells are missing values; `-inf` and `inf` are meant."""
+"""Every table and every curve of a report as a CSV file. Empty cells are missing values; `-inf` and `inf` are meant.
+
+What a paper prints (matrices, labels saved, budgets) is there in LaTeX too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.spreadsheet import safe
+from badge.core.writing import replacing
+from badge.report.latex import latex_table
 from badge.report.paper import Counterpart
 from badge.stats import (
     Budgets,
@@ -49,14 +55,18 @@ def cell(value: Any) -> Any:
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return f"{value:.10g}" if isinstance(value, float) else value
+    return f"{value:.10g}" if isinstance(value, float) else safe(value) if isinstance(value, str) else value
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], latex: bool = False) -> None:
+    rows = list(rows)
+    with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
+        writer.writerow([cell(name) for name in header])
         writer.writerows([cell(value) for value in row] for row in rows)
+    if latex:
+        with replacing(path.with_suffix(".tex")) as file:
+            file.write(latex_table(header, rows))
 
 
 def _matrix_rows(matrix: Matrix) -> list[list[Any]]:
@@ -65,12 +75,12 @@ def _matrix_rows(matrix: Matrix) -> list[list[Any]]:
 
 
 def write_matrix(path: Path, matrix: Matrix) -> None:
-    _write(path, ["strategy", *matrix.strategies], _matrix_rows(matrix))
+    _write(path, ["strategy", *matrix.strategies], _matrix_rows(matrix), latex=True)
 
 
 def write_matrices(path: Path, by: str, groups: Mapping[Any, Matrix], strategies: Sequence[str]) -> None:
     rows = [[group, *row] for group, matrix in groups.items() for row in _matrix_rows(matrix)]
-    _write(path, [by, "strategy", *strategies], rows)
+    _write(path, [by, "strategy", *strategies], rows, latex=True)
 
 
 def write_cdfs(path: Path, groups: Mapping[tuple[str, Any], Mapping[str, Cdf]]) -> None:
@@ -141,7 +151,7 @@ def write_labels_saved(path: Path, saved: LabelsSaved) -> None:
         )
         rows.append((*where, entry.strategy, *numbers))
     header = ["repeats", "rand_final_accuracy", "labels", "rand_labels", "ratio", "ratio_low", "ratio_high"]
-    _write(path, [*_WHERE, *header], rows)
+    _write(path, [*_WHERE, *header], rows, latex=True)
 
 
 def write_budgets(path: Path, budgets: Sequence[Budgets]) -> None:
@@ -149,7 +159,7 @@ def write_budgets(path: Path, budgets: Sequence[Budgets]) -> None:
         (*entry.setting, entry.smallest, entry.saturated, " ".join(map(str, entry.values)), entry.why_empty)
         for entry in budgets
     ]
-    _write(path, [*_WHERE[:3], "smallest_labels", "n0", "budgets", "why_empty"], rows)
+    _write(path, [*_WHERE[:3], "smallest_labels", "n0", "budgets", "why_empty"], rows, latex=True)
 
 
 def write_index(path: Path, index: Sequence[Counterpart]) -> None:
