@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from badge.errors import InputError, ServerError
-from badge.labelling.label_studio import Client, Settings, client, rounds, run_round, watch
+from badge.labelling.label_studio import Client, Settings, client, picking, rounds, run_round, watch
 from badge.labelling.label_studio.layout import layout_of
+from badge.labelling.label_studio.picking import picks_for
 from badge.labelling.label_studio.project import Project, read
 from fake_label_studio import CONFIG, FakeLabelStudio
 
@@ -263,3 +266,44 @@ def test_files_of_other_servers_are_fetched_without_the_token() -> None:
         ("http://studio.example/data/upload/1/a.png", "Token secret"),
         ("https://other.example/b.png", None),
     ]
+
+
+# -- picks of a model --------------------------------------------------------------------------------------------------
+
+
+def test_a_model_picks_among_open_tasks_and_guesses() -> None:
+    words = {"good": "a lovely bright day", "bad": "an awful grey night"}
+    server = FakeLabelStudio([f"{words[('good', 'bad')[i % 2]]} {i}" for i in range(12)])
+    for task in (101, 102, 103, 104):
+        server.annotate(task, "good" if task % 2 else "bad")
+    server.annotate(105, None, skip=True)
+    talking = connected(server)
+    pick = picks_for(talking, strategy="badge", seed=0)
+    done = run_round(talking, pick, Settings(batch_size=5, show_guess=True), print)
+    assert server.served() == list(done.picks) and set(done.picks) <= set(range(106, 113)) and len(done.picks) == 5
+    for task in done.picks:
+        assert server.tasks[task]["predictions"][0]["result"] == LAYOUT.result_of("good" if task % 2 else "bad")
+    assert run_round(talking, pick, Settings(batch_size=4, name="other"), print).picks != done.picks
+
+
+def test_images_are_fetched_once_and_picked_among(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    monkeypatch.setattr(picking, "cache_folder", lambda: tmp_path)
+    asked: list[str] = []
+
+    def content(path: str) -> bytes:
+        asked.append(path)
+        buffer = io.BytesIO()
+        Image.new("RGB", (8, 8), (255, 0, 0) if int(path[-5]) % 2 else (0, 0, 255)).save(buffer, "PNG")
+        return buffer.getvalue()
+
+    server = FakeLabelStudio([f"/data/upload/{i}.png" for i in range(8)], files=content)
+    server.settings["label_config"] = CONFIG.replace("<Text ", "<Image ")
+    talking = connected(server)
+    pick = picks_for(talking, strategy="rand", seed=0)
+    first = run_round(talking, pick, Settings(batch_size=2), print)
+    assert len(first.picks) == 2 and len(asked) == 8
+    server.annotate(first.picks[0], "good")
+    assert len(run_round(talking, pick, Settings(batch_size=2), print).picks) == 2 and len(asked) == 8

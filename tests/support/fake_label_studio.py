@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,8 +17,8 @@ CONFIG = (
 class FakeLabelStudio:
     """Tasks by id, annotations and predictions in them; `failing` answers are given before real ones."""
 
-    def __init__(self, texts: list[str], token: str = "secret") -> None:
-        self.token, self.calls = token, 0
+    def __init__(self, texts: list[str], token: str = "secret", files: Callable[[str], bytes] | None = None) -> None:
+        self.token, self.calls, self.files = token, 0, files
         self.failing: list[int | Exception] = []
         self.settings: dict[str, Any] = {
             "label_config": CONFIG,
@@ -68,6 +69,8 @@ class FakeLabelStudio:
         return self._project(request, path, body)
 
     def _project(self, request: httpx.Request, path: str, body: Any) -> httpx.Response:
+        if path.startswith("/data/") and self.files is not None:
+            return httpx.Response(200, content=self.files(path))
         if path == "/api/projects/7/":
             self.settings.update(body or {})
             return httpx.Response(200, json=self.settings)
