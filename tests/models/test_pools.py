@@ -141,6 +141,9 @@ def test_a_trainer_is_given_inputs_without_labels() -> None:
     assert take(two_texts(TEXTS, Y), ids) == [TEXTS[4], TEXTS[1]]
     assert take([[a, b] for a, b in two_texts(TEXTS, TITLES)], ids) == take(two_texts(TEXTS, TITLES), ids)
     assert take(datasets.Dataset.from_dict({"text": TEXTS, "label": Y}), ids).column_names == ["text"]
+    for frame in (pd.DataFrame({"a": X[:, 0], "label": Y, "y": Y}), pl.DataFrame({"a": X[:, 0], "target": Y})):
+        assert list(take(frame, ids).columns) == ["a"]  # an estimator would learn the label from itself
+    assert list(take(pd.DataFrame({"x": X[:, 0], "y": X[:, 1]}), ids).columns) == ["x", "y"]
     assert take(pd.Series(TEXTS), ids).tolist() == [TEXTS[4], TEXTS[1]]
     assert take(pl.Series(TEXTS), ids).to_list() == [TEXTS[4], TEXTS[1]]
     assert take([(1.0, 2.0), (3.0, 4.0)], np.array([1])) == [(3.0, 4.0)]
@@ -177,6 +180,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "masked": (np.ma.masked_less(X, 0), "masked array"),
     "dates": (np.array(["2020-01-01"], dtype="datetime64[D]"), "dtype datetime64"),
     "pyarrow": (datasets.Dataset.from_dict({"text": TEXTS}).data.table, "pass pool.to_pandas"),
+    "table of labels": (pd.DataFrame({"label": Y}), "none of them is an input"),
     "splits": (datasets.DatasetDict(train=datasets.Dataset.from_dict({"text": TEXTS})), "pass one of them"),
 }
 

@@ -136,9 +136,7 @@ def _unwrapped(part: Any, names: Set[str]) -> Any:
         return part
     if not hasattr(part, "columns"):
         return series(part)
-    columns = {str(name): series(part[name]) for name in part.columns if name not in LABEL_KEYS}
-    if not columns:
-        raise InputError(f"the table has the columns {list(part.columns)}: none of them is an input")
+    columns = {str(name): series(part[name]) for name in part.columns}
     if set(columns) <= names or not all(isinstance(values, np.ndarray) for values in columns.values()):
         return columns
     return np.stack(list(columns.values()), axis=1)

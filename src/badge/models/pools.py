@@ -77,6 +77,7 @@ def _open(pool: Any, forward: Forward | None) -> Pool:
         return _hf(pool)
     if isinstance(pool, Mapping):
         return _columns({key: pool[key] for key in pool if key not in LABEL_KEYS})
+    pool = _without_label_columns(pool)
     if is_frame(pool):
         return _frame(pool)
     if hasattr(pool, "tocsr"):
@@ -210,6 +211,16 @@ def is_frame(pool: Any) -> bool:
     if library == "pyarrow":
         raise InputError(f"a pyarrow {kind}: pass pool.to_pandas()")
     return library == "polars" and kind in ("DataFrame", "Series")
+
+
+def _without_label_columns(pool: Any) -> Any:
+    """A table of pandas or polars without the columns that are called labels; beside an x, y is a coordinate."""
+    if not (hasattr(pool, "iloc") or is_frame(pool)) or not hasattr(pool, "columns"):
+        return pool
+    names = [name for name in pool.columns if name in LABEL_KEYS and not (name == "y" and "x" in pool.columns)]
+    if len(names) == len(pool.columns):
+        raise InputError(f"the table has the columns {names}: none of them is an input")
+    return pool.drop(columns=names) if hasattr(pool, "iloc") and names else pool.drop(names) if names else pool
 
 
 def _frame(pool: Any) -> Pool:
