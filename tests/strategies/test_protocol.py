@@ -31,6 +31,8 @@ def test_what_ours_declare() -> None:
     # what the command line says before torch is loaded
     assert tuple(conditioned) == catalog.CONDITIONED
     assert tuple(n for n, reads in found.items() if reads in ("nothing", "probabilities")) == catalog.WITHOUT_EMBEDDINGS
+    wanting = [name for name in strategies.NAMES if strategies.wants_labeled(strategies.get(name))]
+    assert sorted(wanting) == sorted([*catalog.CONDITIONED, *catalog.COLD])
     takes_bias = [n for n in strategies.NAMES if "bias" in inspect.signature(strategies.get(n)).parameters]
     assert tuple(takes_bias) == catalog.ON_GRADIENTS
 

@@ -26,19 +26,22 @@ class Pool(NamedTuple):
     notes: list[str]
 
 
-def read_pool(files: Files, without_embeddings: bool) -> Pool:
-    """The outputs in `files`, which may lack embeddings where nothing looks at them."""
+def read_pool(files: Files, without_embeddings: bool, without_scores: bool = False) -> Pool:
+    """The outputs in `files`, which may lack embeddings, or probabilities, where nothing looks at them."""
     from badge.outputs import Outputs
 
-    files.check(without_embeddings)
+    files.check(without_embeddings, without_scores)
     scores = files.scores
-    assert scores is not None  # that is what was checked
-    choice = Choice(
-        "probabilities" if files.logits is None else "logits",
-        "--probability-columns", files.probability_columns, files.id_column, files.header,
-    )  # fmt: skip
-    read = read_numbers(scores, choice)
-    values, ids, notes = read.values, read.ids, list(read.notes)
+    values: Array | None = None
+    ids: list[str] | None = None
+    notes: list[str] = []
+    if scores is not None:
+        choice = Choice(
+            "probabilities" if files.logits is None else "logits",
+            "--probability-columns", files.probability_columns, files.id_column, files.header,
+        )  # fmt: skip
+        read = read_numbers(scores, choice)
+        values, ids, notes = read.values, read.ids, list(read.notes)
     embeddings: Array | None = None
     if files.embeddings is not None:
         choice = Choice("embeddings", "--embedding-columns", files.embedding_columns, files.id_column, files.header)
@@ -50,6 +53,8 @@ def read_pool(files: Files, without_embeddings: bool) -> Pool:
     if files.id_column is not None and ids is None:
         where = " or ".join(str(file) for file in (scores, files.embeddings) if file is not None)
         raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
+    if values is None:
+        return Pool(Outputs(embeddings=embeddings), ids, notes)
     if files.logits is not None:
         return Pool(Outputs.from_logits(values, embeddings, files.multilabel), ids, notes)
     values, note = (values, None) if files.multilabel else normalised(values)

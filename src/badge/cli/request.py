@@ -29,15 +29,17 @@ class Files(NamedTuple):
     def __bool__(self) -> bool:
         return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
 
-    def check(self, without_embeddings: bool) -> None:
+    def check(self, without_embeddings: bool, without_scores: bool = False) -> None:
         """Refuse files that are missing, as options or on disk."""
         if self.probabilities is not None and self.logits is not None:
             raise InputError(
                 f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one or the other"
             )
-        if self.scores is None or (self.embeddings is None and not without_embeddings):
-            missing = f"--{self.kind}{'probabilities' if self.scores is None else 'embeddings'}"
-            raise InputError(f"{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
+        missing = "probabilities" if self.scores is None and not without_scores else None
+        if missing is None and self.embeddings is None and not without_embeddings:
+            missing = "embeddings"
+        if missing is not None:
+            raise InputError(f"--{self.kind}{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
         for name, file in (
             ("probabilities", self.probabilities),
             ("logits", self.logits),
@@ -69,7 +71,7 @@ def check_request(
     if bias and strategy in catalog.STRATEGIES:
         catalog.check_bias(strategy, strategy in catalog.ON_GRADIENTS)
     if outputs is None:
-        files.check(strategy in catalog.WITHOUT_EMBEDDINGS)
+        files.check(strategy in catalog.WITHOUT_EMBEDDINGS, strategy in catalog.COLD)
     elif files:
         raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
     elif not outputs.is_dir():

@@ -67,7 +67,7 @@ def run(
     Stopped at any moment, the same command continues where it stopped.
 
     data: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt, banking77, trec. model: mlp, resnet18, vgg11.
-    strategy: badge (the default), coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad.
+    strategy: badge (the default), coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad, kmeanspp, typiclust.
 
     [bold]Examples[/bold]
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from badge.core.catalog import WITHOUT_EMBEDDINGS
+from badge.core.catalog import COLD, WITHOUT_EMBEDDINGS
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
@@ -54,7 +54,8 @@ def select(
     strategy: Annotated[
         str,
         typer.Option(
-            help="badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad or package.module:yours."
+            help="badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad, kmeanspp, typiclust or "
+            "package.module:yours."
         ),
     ] = "badge",
     seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
@@ -123,6 +124,9 @@ def select(
     By your own names for the examples, with a table of why each was picked:
         badge select --outputs pool/ -k 100 --ids names.txt --format csv
 
+    The first batch, before any label, from embeddings of a pretrained model:
+        badge select --embeddings z.npy -k 100 --strategy typiclust
+
     Another strategy; the excluded rows are the labelled ones:
         badge select --outputs pool/ -k 100 --strategy coreset --exclude done.txt
 
@@ -136,8 +140,9 @@ def select(
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
-    if form is not Format.lines and files and embeddings is None:
-        raise InputError(f"--format {form.value} says how far picks are from each other: it needs --embeddings too")
+    if form is not Format.lines and files and (embeddings is None or files.scores is None):
+        missing = "embeddings" if embeddings is None else "probabilities"
+        raise InputError(f"--format {form.value} says how far picks are from each other: it needs --{missing} too")
     import badge
     from badge.cli.identifiers import check_ids, excluded, read_ids
     from badge.cli.pool import read_pool
@@ -190,7 +195,7 @@ def _pool(files: Files, outputs: Path | None, strategy: str) -> Pool:
     from badge.outputs import Outputs
 
     if outputs is None:
-        return read_pool(files, strategy in WITHOUT_EMBEDDINGS)
+        return read_pool(files, strategy in WITHOUT_EMBEDDINGS, strategy in COLD)
     loaded = Outputs.load(outputs)
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from badge.errors import InputError, UnknownNameError
 
 __all__ = [
+    "COLD",
     "CONDITIONED",
     "ON_GRADIENTS",
     "PAPER_STRATEGIES",
@@ -29,9 +30,11 @@ STRATEGIES: tuple[str, ...] = (
     "rand",
     "kdpp",
     "kcenter-grad",
+    "kmeanspp",
+    "typiclust",
 )
 
-#: The seven that the paper's matrices and curves compare; the other two are its ablations.
+#: The seven that the paper's matrices and curves compare; then come its ablations, and two for a cold start.
 PAPER_STRATEGIES: tuple[str, ...] = STRATEGIES[:7]
 
 #: The baseline that budgets, normalised errors and saved labels refer to.
@@ -42,6 +45,9 @@ WITHOUT_EMBEDDINGS = ("conf", "marg", "entropy", "rand")
 
 #: Those that are conditioned on the labelled examples.
 CONDITIONED = ("coreset", "albl")
+
+#: Those for the first batch, before any label: they look at embeddings alone.
+COLD = ("kmeanspp", "typiclust")
 
 #: Those on gradient embeddings, which can have the gradient of the output bias too.
 ON_GRADIENTS = ("badge", "kdpp", "kcenter-grad")

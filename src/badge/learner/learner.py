@@ -25,7 +25,7 @@ from badge.learner.known import Known
 from badge.learner.ledger import Ledger
 from badge.learner.opening import current_strategy, describe
 from badge.learner.transfer import tells_from_csv
-from badge.learner.work import Snapshot, Work
+from badge.learner.work import Snapshot, Work, first_batch
 from badge.models import predict
 from badge.models.pools import length
 from badge.outputs import Outputs
@@ -44,7 +44,8 @@ class ActiveLearner(Known):
     whole numbers from 0. `classes` is their number or a list of names, which are then the labels to tell. `initial`
     holds labels that exist already. `predict(model, pool) -> Outputs` stands in for `badge.predict` where that needs
     arguments, e.g. `functools.partial(badge.predict, tokenizer=tokenizer)`. `on_event(event)` is called with every event
-    after it is on disk. With `multilabel=True` a label is a list of classes.
+    after it is on disk. With `multilabel=True` a label is a list of classes. `first` picks while there is no model, in place
+    of a uniform draw: "typiclust" or "kmeanspp", from `embeddings` [N, D] of a pretrained model, or those of a `Frozen`.
 
     With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
     same journal goes on with the same picks: they depend on the seed, the pool, the labels told and the number of asks
@@ -76,6 +77,8 @@ class ActiveLearner(Known):
         predict: Callable[[Any, Any], Outputs] = predict,
         on_event: Callable[[Event], object] | None = None,
         multilabel: bool = False,
+        first: str | Any = None,
+        embeddings: Any = None,
     ) -> None:
         if not hasattr(trainer, "fit"):
             raise InputError(f"a trainer has fit(examples, labels, rng) -> model; {type(trainer).__name__} has no fit")
@@ -87,6 +90,7 @@ class ActiveLearner(Known):
             raise InputError(f"initial holds labels by id, {{id: label}}, not {type(initial).__name__}")
         generator(seed)  # refuses what is not a seed
         n = length(pool)
+        cold = first_batch(first, embeddings, trainer, n)
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
         strategies.get(strategy)  # refuses what is none, before anything is written
@@ -110,6 +114,7 @@ class ActiveLearner(Known):
         self.seed = ledger.header.seed
         self._work = Work(pool, names, trainer, predict, self.seed)
         self._work.use(current_strategy(ledger, strategy))
+        self._work.first = cold
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None

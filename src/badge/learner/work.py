@@ -30,11 +30,11 @@ from badge.learner.memory import changes
 from badge.models import predict
 from badge.models.pools import take
 from badge.outputs import Outputs
-from badge.strategies import Stateful
+from badge.strategies import Stateful, Strategy
 from badge.strategies.select import choose
 from badge.training.fit import align, fit_model, prepared
 
-__all__ = ["Snapshot", "Work"]
+__all__ = ["Snapshot", "Work", "first_batch"]
 
 IntArray = NDArray[np.int64]
 
@@ -93,6 +93,7 @@ class Work:
         self._trained: tuple[object, Any] | None = None  # (which labels, the model of them)
         self._predicted: tuple[object, Outputs] | None = None
         self._seen: tuple[Any, Any] | None = None  # (the trainer, the pool as it sees it)
+        self.first: tuple[Strategy, Outputs | None] | None = None  # what picks before there is a model, and from what
 
     def use(self, strategy: Any) -> None:
         self.strategy = strategies.get(strategy)
@@ -159,19 +160,29 @@ class Work:
                     stacklevel=3,
                 )
         if outputs is None and not (learns and blind):
-            drawn = derive(self.seed, "ask", of.round).choice(of.candidates, size=k, replace=False)
-            return e.Ask(round=of.round, ids=self.ids.at(drawn), uniform=reason)
+            return e.Ask(round=of.round, ids=self.ids.at(self._without_model(of, k)), uniform=reason)
         picks, memory = self._pick(of, outputs, k)
         advance(1)
         seen = self._look(of, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
         return e.Ask(round=of.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
+    def _without_model(self, of: Snapshot, k: int) -> IntArray:
+        """Positions of a batch before there is a model: by the strategy for a cold start, or uniformly."""
+        rng = derive(self.seed, "ask", of.round)
+        if self.first is None:
+            drawn: IntArray = rng.choice(of.candidates, size=k, replace=False)
+            return drawn
+        strategy, given = self.first
+        outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
+        labeled = outputs[of.labeled] if len(of.labeled) and strategies.wants_labeled(strategy) else None
+        return choose(strategy, outputs, k, rng, of.candidates, labeled)
+
     def _pick(self, of: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, dict[str, Any] | None]:
         """The positions that the strategy picks, and what changed in its memory."""
         started = time.perf_counter()
         memory, labeled = self._memory, None
-        if outputs is not None and (strategies.needs_labeled(self.strategy) or memory is not None):
+        if outputs is not None and (strategies.wants_labeled(self.strategy) or memory is not None):
             labeled = outputs[of.labeled]
         if memory is not None and labeled is not None:
             memory.restore(of.memory or self._blank)  # a call that failed half-way must leave no trace
@@ -197,6 +208,23 @@ class Work:
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
             seen["stop"] = compare(of.stop, now, of.revision, len(of.labeled))
         return seen
+
+
+def first_batch(first: Any, embeddings: Any, trainer: Any, rows: int) -> tuple[Strategy, Outputs | None] | None:
+    """What picks before there is a model, and from what (None: from what a frozen encoder gives); checked at the door."""
+    if first is None:
+        if embeddings is not None:
+            raise InputError("embeddings are for the first batch: name what picks it, first='typiclust'")
+        return None
+    strategy = strategies.get(first)
+    if embeddings is None:
+        if not hasattr(trainer, "prepare"):
+            raise InputError(f"first={first!r} picks from embeddings of a pretrained model: pass embeddings= [N, D]")
+        return strategy, None
+    outputs = embeddings if isinstance(embeddings, Outputs) else Outputs(embeddings=embeddings)
+    if len(outputs) != rows:
+        raise InputError(f"embeddings have {len(outputs)} rows for a pool of {rows}")
+    return strategy, outputs
 
 
 def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:

@@ -52,14 +52,15 @@ class Look(NamedTuple):
     width: float
 
 
-# Okabe and Ito's colours, with a grey for the baseline and two more hues for the ablations
-_COLOURS = ("#d55e00", "#0072b2", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8a8a8a", "#8066d9", "#a6761d")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+# Okabe and Ito's colours, with a grey for the baseline and more hues for the ablations and the cold starts
+_COLOURS = ("#d55e00", "#0072b2", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8a8a8a", "#8066d9", "#a6761d",
+            "#66a61e", "#1b5e6b")  # fmt: skip
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p")
 _FIXED = {
     name: Look(colour, marker, "-", 2.0 if name == "badge" else 1.4)
     for name, colour, marker in zip(STRATEGIES, _COLOURS, _MARKERS, strict=True)
 }
-_OTHER_MARKERS = ("h", "*", "p", "d", "8")
+_OTHER_MARKERS = ("h", "*", "H", "8", "1")
 
 
 def look(strategy: str) -> Look:

@@ -9,13 +9,27 @@
     rand          uniform
     kdpp          a k-DPP on gradient embeddings                            (the paper's ablation)
     kcenter-grad  furthest-first on gradient embeddings                     (the paper's ablation)
+    kmeanspp      k-means++ on embeddings, for a cold start                 (Arthur & Vassilvitskii 2007)
+    typiclust     typical examples of clusters, for a cold start            (Hacohen et al. 2022)
 
 `strategy(outputs, k, rng, labeled=None)` gives k distinct positions into `outputs`; what a strategy declares of itself, and
 what one with memory has besides, is in `protocol`.
 """
 
 from badge.strategies.albl import ALBL
-from badge.strategies.protocol import Reads, Stateful, Strategy, declare, needs_labeled, reads
+from badge.strategies.protocol import Reads, Stateful, Strategy, declare, needs_labeled, reads, wants_labeled
 from badge.strategies.registry import NAMES, PAPER, get
 
-__all__ = ["ALBL", "NAMES", "PAPER", "Reads", "Stateful", "Strategy", "declare", "get", "needs_labeled", "reads"]
+__all__ = [
+    "ALBL",
+    "NAMES",
+    "PAPER",
+    "Reads",
+    "Stateful",
+    "Strategy",
+    "declare",
+    "get",
+    "needs_labeled",
+    "reads",
+    "wants_labeled",
+]

@@ -9,7 +9,7 @@
 
 Blocks are had from a `RowSource`, by a slice or by positions: `outputs.probabilities[a:b]`. Below some size that is a tensor
 too, above it nothing but such blocks is ever in memory, so that a pool on disk stays there; `[:]` makes a tensor of all.
-`needs_labeled` says that it wants the `Outputs` of the labelled examples.
+`needs_labeled` says that it wants the `Outputs` of the labelled examples; "if any", that it does without them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.outputs import Outputs
 
-__all__ = ["Reads", "Stateful", "Strategy", "declare", "needs_labeled", "reads"]
+__all__ = ["Reads", "Stateful", "Strategy", "declare", "needs_labeled", "reads", "wants_labeled"]
 
 Reads = Literal["nothing", "probabilities", "embeddings", "blocks"]
 
@@ -60,7 +60,7 @@ class Stateful(Protocol):
 Callable_ = TypeVar("Callable_", bound=Callable[..., Any])
 
 
-def declare(reads: Reads, needs_labeled: bool = False) -> Callable[[Callable_], Callable_]:
+def declare(reads: Reads, needs_labeled: bool | Literal["if any"] = False) -> Callable[[Callable_], Callable_]:
     """A decorator that says of a strategy what it reads.
 
     >>> @declare(reads="probabilities")
@@ -86,5 +86,10 @@ def reads(strategy: Strategy) -> Reads:
 
 
 def needs_labeled(strategy: Strategy) -> bool:
-    """Whether a strategy wants the outputs of the labelled examples."""
+    """Whether a strategy cannot do without the outputs of labelled examples."""
+    return getattr(strategy, "needs_labeled", False) is True
+
+
+def wants_labeled(strategy: Strategy) -> bool:
+    """Whether a strategy looks at the outputs of labelled examples where there are any."""
     return bool(getattr(strategy, "needs_labeled", False))

@@ -11,6 +11,7 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_n
 from badge.core.importing import imported
 from badge.errors import InputError
 from badge.strategies.albl import ALBL
+from badge.strategies.cold import kmeanspp, typiclust
 from badge.strategies.coreset import coreset
 from badge.strategies.gradient import badge, kcenter_grad, kdpp
 from badge.strategies.protocol import Strategy, declare, needs_labeled, reads
@@ -29,6 +30,8 @@ REGISTRY: dict[str, Callable[[], Strategy]] = {
     "rand": lambda: rand,
     "kdpp": lambda: kdpp,
     "kcenter-grad": lambda: kcenter_grad,
+    "kmeanspp": lambda: kmeanspp,
+    "typiclust": lambda: typiclust,
 }
 NAMES = list(STRATEGIES)
 PAPER = list(PAPER_STRATEGIES)

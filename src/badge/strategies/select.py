@@ -14,7 +14,7 @@ from badge.core.rng import generator
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
-from badge.strategies.protocol import Strategy, needs_labeled, reads
+from badge.strategies.protocol import Strategy, needs_labeled, reads, wants_labeled
 from badge.strategies.registry import get
 
 __all__ = ["candidates", "check_one_model", "checked", "choose", "excluded", "request", "select_from"]
@@ -33,11 +33,11 @@ def select_from(
 ) -> IntArray:
     """The k examples to label next: distinct int64 positions into `outputs`, in pick order.
 
-    `strategy`: a name (badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad) or an object. `labeled`: the
-    outputs of the labelled examples, for those that are conditioned on them. `exclude`: positions that have labels
-    already; they are never picked, and stand in for `labeled` where that is not given. Same seed, same answer;
-    seed=None draws one. `bias=True`: badge, kdpp and kcenter-grad look at the gradient of the output bias too, which the
-    paper's models do not have and which is left out otherwise.
+    `strategy`: a name (badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad, kmeanspp, typiclust) or an
+    object. `labeled`: the outputs of the labelled examples, for those that are conditioned on them. `exclude`: positions
+    that have labels already; they are never picked, and stand in for `labeled` where that is not given. Same seed, same
+    answer; seed=None draws one. `bias=True`: badge, kdpp and kcenter-grad look at the gradient of the output bias too,
+    which the paper's models do not have and which is left out otherwise.
 
     >>> import badge, numpy as np
     >>> rng = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def select_from(
         raise InputError(f"labeled must be badge.Outputs of the labelled examples, not {type(labeled).__name__}")
     chosen, rng = request(strategy, seed, labeled, exclude, bias)
     k, left = candidates(k, len(outputs), exclude)
-    if labeled is None and left is not None and needs_labeled(chosen):
+    if labeled is None and left is not None and wants_labeled(chosen):
         labeled = outputs[np.setdiff1d(np.arange(len(outputs)), left)]
     return choose(chosen, outputs, k, rng, left, labeled)
 

@@ -1,0 +1,84 @@
+"""Cold start: the first batch, before any label and so before any model, from embeddings of a pretrained backbone.
+
+Neither looks at probabilities: `badge.Outputs(embeddings=z)` is all they need. Both go on from labelled examples where there
+are some (`labeled=`, or `exclude=`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge import samplers
+from badge.core.arrays import RowSource
+from badge.features import Dense
+from badge.outputs import Outputs
+from badge.samplers.lloyd import lloyd, nearest_mean_distance
+from badge.strategies.protocol import declare
+
+__all__ = ["kmeanspp", "typiclust"]
+
+#: K of the K nearest neighbours that typicality looks at, the clusters at most, and their size at least (the paper's).
+NEIGHBOURS, MOST_CLUSTERS, SMALLEST = 20, 500, 5
+
+
+@declare(reads="blocks", needs_labeled="if any")
+def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """k-means++ seeding (Arthur & Vassilvitskii 2007) on the embeddings themselves: diverse, and no more.
+
+    >>> import badge
+    >>> out = badge.Outputs(embeddings=[[0.0], [0.1], [9.0], [9.1]])
+    >>> sorted(i // 2 for i in badge.select_from(out, k=2, strategy="kmeanspp").tolist())
+    [0, 1]
+    """
+    given = None if labeled is None or not len(labeled) else Dense.trusted(labeled.embeddings)
+    return samplers.kmeanspp(Dense.trusted(outputs.embeddings), k, rng, given=given)
+
+
+@declare(reads="blocks", needs_labeled="if any")
+def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """TypiClust (Hacohen, Dekel & Weinshall 2022, "Active Learning on a Budget: Opposite Strategies Suit High and Low
+    Budgets", ICML, algorithm 1): the most typical example of each of the largest clusters that hold no label yet.
+
+    The embeddings of pool and labelled examples are clustered by K-means into min(|L| + k, 500) clusters. Clusters are gone
+    through by how many labels they hold, then by size, largest first; those of 5 examples or fewer are left out while
+    there are others. From each comes the example that is not taken yet of the largest
+
+        typicality(x) = ( 1/K Σ ‖x − x_i‖ )⁻¹    over the K nearest neighbours x_i of x in its cluster
+
+    with K = min(20, half of what is left of the cluster), as in the authors' code. Costs N² D / k for the neighbours.
+
+    >>> import badge, numpy as np
+    >>> z = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0], [2.5], [97.0], [98.0], [99.0], [100.0], [101.0], [102.0], [103.0]])
+    >>> badge.select_from(badge.Outputs(embeddings=z), k=2, strategy="typiclust").tolist()
+    [7, 3]
+    """
+    n, done = len(outputs), 0 if labeled is None else len(labeled)
+    x: RowSource = outputs.embeddings
+    if labeled is not None and done:
+        x = torch.cat([outputs.embeddings[:], labeled.embeddings[:]])
+    features = Dense.trusted(x)
+    clusters = min(done + k, MOST_CLUSTERS, len(x))
+    cluster = lloyd(features, clusters, rng)
+    sizes = torch.bincount(cluster, minlength=clusters).tolist()
+    labels = torch.bincount(cluster[n:], minlength=clusters).tolist()
+    members = [(cluster[:n] == c).nonzero()[:, 0] for c in range(clusters)]
+    small = [size <= SMALLEST for size in sizes]
+    picks: list[int] = []
+    for kind in (False, True):  # the small ones only when the others are used up
+        turns = sorted((c for c in range(clusters) if small[c] == kind), key=lambda c: (labels[c], -sizes[c], c))
+        while len(picks) < k and (turns := [c for c in turns if len(members[c])]):
+            for c in turns[: k - len(picks)]:
+                best = most_typical(features, members[c])
+                picks.append(int(members[c][best]))
+                members[c] = torch.cat([members[c][:best], members[c][best + 1 :]])
+    return np.array(picks, dtype=np.int64)
+
+
+def most_typical(features: Dense, rows: Tensor) -> int:
+    """The place in `rows` of the most typical one, the first of equals."""
+    if len(rows) < 2:
+        return 0
+    return int(nearest_mean_distance(features, rows, max(1, min(NEIGHBOURS, len(rows) // 2))).argmin())

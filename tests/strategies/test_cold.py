@@ -1,0 +1,150 @@
+"""Cold start: k-means++ on embeddings and TypiClust, before any label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import badge
+from badge.cli import app
+from badge.errors import InputError
+from badge.samplers.lloyd import lloyd
+from badge.strategies import cold
+from laws import ACCEPTED, chi_square
+
+RNG = np.random.default_rng(0)
+CENTRES = RNG.normal(size=(8, 6)) * 500  # so far apart that k-means finds them from every start
+SIZES = [60, 50, 40, 30, 20, 15, 12, 10]
+GROUP = np.repeat(np.arange(8), SIZES)
+Z = CENTRES[GROUP] + RNG.normal(size=(len(GROUP), 6))
+OUT = badge.Outputs(embeddings=Z)
+
+
+def plain_typicality(x: np.ndarray, k: int) -> np.ndarray:
+    """The paper's formula, one example at a time."""
+    found = []
+    for i in range(len(x)):
+        distances = np.sort(np.linalg.norm(np.delete(x, i, axis=0) - x[i], axis=1))[:k]
+        found.append(1 / distances.mean())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_typiclust_takes_the_most_typical_of_the_largest_clusters(seed: int) -> None:
+    ids = badge.select_from(OUT, 8, "typiclust", seed=seed)
+    expected = []
+    for group in np.argsort([-size for size in SIZES], kind="stable"):
+        members = np.flatnonzero(group == GROUP)
+        expected.append(members[plain_typicality(Z[members], min(20, len(members) // 2)).argmax()])
+    assert ids.tolist() == expected
+
+
+def test_a_wrong_typiclust_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least typical of each cluster is another answer: the test above can fail."""
+    right = badge.select_from(OUT, 8, "typiclust")
+    monkeypatch.setattr(cold, "most_typical", lambda features, rows: len(rows) - 1)
+    assert (badge.select_from(OUT, 8, "typiclust") != right).any()
+
+
+def test_clusters_that_hold_labels_come_last() -> None:
+    done = [int(np.flatnonzero(g == GROUP)[0]) for g in (0, 1, 2)]
+    ids = badge.select_from(OUT, 5, "typiclust", exclude=done)
+    assert sorted(GROUP[ids].tolist()) == [3, 4, 5, 6, 7]
+    rest = np.setdiff1d(np.arange(len(Z)), done)
+    same = badge.select_from(OUT[rest], 5, "typiclust", labeled=OUT[done])
+    assert (rest[same] == ids).all()
+
+
+@pytest.mark.parametrize("k", [1, 4, 12, 40, 236, 237])
+def test_any_number_of_picks_is_distinct(k: int) -> None:
+    for name in ("typiclust", "kmeanspp"):
+        ids = badge.select_from(OUT, k, name)
+        assert len(set(ids.tolist())) == k
+    few = badge.Outputs(embeddings=np.zeros((6, 2)))
+    assert sorted(badge.select_from(few, 6, "typiclust").tolist()) == list(range(6))
+
+
+def test_more_picks_than_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters are gone through again, each time without what was taken."""
+    monkeypatch.setattr(cold, "MOST_CLUSTERS", 8)
+    ids = badge.select_from(OUT, 20, "typiclust")
+    assert GROUP[ids].tolist()[:16] == list(range(8)) * 2 and len(set(ids.tolist())) == 20
+
+
+def test_kmeanspp_on_embeddings_has_the_law() -> None:
+    """The first uniform, the second in proportion to the squared distance; with labelled examples, from them on."""
+    x = np.array([[0.0], [1.0], [3.0]])
+    pair = badge.Outputs(embeddings=x)
+    counts: dict[Any, int] = {}
+    for seed in range(3000):
+        picks = tuple(badge.select_from(pair, 2, "kmeanspp", seed=seed).tolist())
+        counts[picks] = counts.get(picks, 0) + 1
+    sq = (x - x.T) ** 2
+    law = {(i, j): sq[i, j] / sq[i].sum() / 3 for i in range(3) for j in range(3) if i != j}
+    assert chi_square(counts, law) > ACCEPTED
+    uniform = dict.fromkeys(law, 1 / 6)
+    assert chi_square(counts, uniform) < ACCEPTED
+    assert {int(badge.select_from(pair, 1, "kmeanspp", seed=s, labeled=pair[[0, 1]])[0]) for s in range(9)} == {2}
+
+
+def test_lloyd_is_a_fixed_point() -> None:
+    """Every row is nearest to the mean of its own cluster."""
+    cluster = lloyd(badge.Dense(Z), 8, np.random.default_rng(0)).numpy()
+    assert len({(int(a), int(b)) for a, b in zip(cluster, GROUP, strict=True)}) == 8
+    means = np.stack([Z[cluster == c].mean(axis=0) for c in range(8)])
+    assert (((Z[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == cluster).all()
+
+
+# -- the learner, the command line -------------------------------------------------------------------------------------
+
+
+def learner(**options: Any) -> badge.ActiveLearner:
+    from sklearn.naive_bayes import GaussianNB
+
+    return badge.ActiveLearner(Z, GaussianNB(), classes=8, seed=3, **options)
+
+
+def test_the_learners_first_batch(tmp_path: Path) -> None:
+    with learner(first="typiclust", embeddings=Z, journal=tmp_path / "j.jsonl") as first:
+        ids = first.ask(8)
+        assert sorted(GROUP[ids].tolist()) == list(range(8))
+        first.tell(ids, GROUP[ids])
+        later = first.ask(5)
+    with learner(first="typiclust", embeddings=Z, journal=tmp_path / "j.jsonl") as again:
+        assert again.pending.tolist() == later.tolist()
+    uniform = learner()
+    assert sorted(GROUP[uniform.ask(8)].tolist()) != list(range(8))
+
+
+def test_a_frozen_encoder_has_the_embeddings(tmp_path: Path) -> None:
+    from badge.training import Frozen
+
+    frozen = Frozen(torch.nn.Identity(), keep=tmp_path)
+    with badge.ActiveLearner(Z.astype(np.float32), frozen, classes=8, first="typiclust") as one:
+        assert sorted(GROUP[one.ask(8)].tolist()) == list(range(8))
+
+
+def test_mistakes() -> None:
+    with pytest.raises(InputError, match="pass embeddings="):
+        learner(first="typiclust")
+    with pytest.raises(InputError, match="embeddings have 3 rows for a pool of 237"):
+        learner(first="typiclust", embeddings=Z[:3])
+    with pytest.raises(InputError, match="name what picks it"):
+        learner(embeddings=Z)
+    with pytest.raises(InputError, match="unknown strategy 'typi'"):
+        learner(first="typi", embeddings=Z)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    np.save(tmp_path / "z.npy", Z)
+    for name in ("typiclust", "kmeanspp"):
+        call = ["select", "--embeddings", str(tmp_path / "z.npy"), "-k", "8", "--strategy", name]
+        done = CliRunner().invoke(app, call)
+        assert [int(line) for line in done.stdout.split()] == badge.select_from(OUT, 8, name).tolist()
+        refused = CliRunner().invoke(app, [*call, "--format", "csv"])
+        assert "it needs --probabilities too" in str(refused.exception)
