@@ -387,6 +387,29 @@ def test_other_versions_are_noted_once(reference: Path, tmp_path: Path, monkeypa
 # -- what fails --------------------------------------------------------------------------------------------------------
 
 
+def test_tracebacks_are_kept_beside_the_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line on the terminal, where it came from in failures.log; --verbose prints it too."""
+    call = [
+        "run",
+        "--data",
+        "own_parts:broken",
+        "--model",
+        "own_parts:small",
+        "--out",
+        str(tmp_path),
+        "--labels",
+        "200",
+    ]
+    for verbose in (False, True):
+        done = CliRunner().invoke(app, [*call, *["--verbose"] * verbose])
+        assert done.exit_code == 1 and "ZeroDivisionError: the data are broken" in done.output
+        assert ("Traceback" in done.output) == verbose
+        assert f"tracebacks: {tmp_path / 'failures.log'}" in done.output.replace("\n", "")
+    log = (tmp_path / "failures.log").read_text()
+    assert log.count("own_parts_broken-own_parts_small-b100-badge-s0: ZeroDivisionError") == 2
+    assert log.count("Traceback (most recent call last)") == 2 and "in broken" in log
+
+
 @pytest.mark.parametrize("executor", [Serial(), Processes(2)], ids=["serial", "processes"])
 def test_a_failed_cell_does_not_stop_the_others(executor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BADGE_TEST_PARENT", str(os.getpid()) if isinstance(executor, Processes) else "")

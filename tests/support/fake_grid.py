@@ -38,6 +38,8 @@ SPEED = {
     "rand": (1.0, 1.0),
     "kdpp": (1.62, 1.48),
     "kcenter-grad": (1.1, 1.2),
+    "kmeanspp": (1.05, 1.15),
+    "typiclust": (1.02, 1.05),
 }
 ROWS = {"mnist": 60000, "svhn": 73257, "cifar10": 50000, "letter": 20000}
 

@@ -22,6 +22,7 @@ class Where(str, Enum):
 
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the journals, one per cell.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print the traceback of every cell that fails.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes. (default: the number of cores)")]
 On = Annotated[
     Where | None, typer.Option("--on", help="Run the cells on a Ray cluster. (default: processes of this machine)")
@@ -61,6 +62,7 @@ def run(
     ] = False,
     on: On = None,
     address: Address = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run active learning on one data set and network, with the paper's protocol.
 
@@ -85,7 +87,7 @@ def run(
         for seed in range(seeds)
         for name in names_of(strategy) or ["badge"]
     ]
-    _run_all(cells, out, workers, on=on, address=address)
+    _run_all(cells, out, workers, on=on, address=address, verbose=verbose)
 
 
 def grid(
@@ -103,6 +105,7 @@ def grid(
     ] = None,
     on: On = None,
     address: Address = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run grids of experiments: data × model × batch size × strategy × seed.
 
@@ -126,7 +129,7 @@ def grid(
             typer.echo(cell.name)
         typer.echo(f"{len(left)} of {len(cells)} cells left")
         return
-    _run_all(cells, out, workers, on=on, address=address)
+    _run_all(cells, out, workers, on=on, address=address, verbose=verbose)
 
 
 def demo(
@@ -170,6 +173,7 @@ def _run_all(
     summary: bool = True,
     on: Where | None = None,
     address: str | None = None,
+    verbose: bool = False,
 ) -> None:
     """Run cells, print what came out of them, and end with code 1 if one failed."""
     from badge.experiment import Display, run_cells
@@ -187,7 +191,12 @@ def _run_all(
         typer.echo(f"journals: {out}")
     for outcome in failed:
         typer.echo(f"failed: {outcome.cell.name}: {outcome.error}", err=True)
+        if verbose:
+            typer.echo(outcome.details, err=True)
     if failed:
+        from badge.experiment.runner import log_path
+
+        typer.echo(f"tracebacks: {log_path(out)}", err=True)
         raise typer.Exit(1)
 
 

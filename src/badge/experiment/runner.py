@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
 from badge.training import networks
 
-__all__ = ["run_cells"]
+__all__ = ["log_path", "run_cells"]
 
 
 class _In:
@@ -62,11 +63,13 @@ def run_cells(
                 waiting.append(cell)
             except Exception as error:
                 failed.append(failure(cell, error))
+                _log(failed[-1], folder)
                 display.ended(failed[-1])
         for outcome in executor.map(_In(folder), waiting, display.round):
             if outcome.error is not None:
                 failed.append(outcome)
                 _record(outcome, folder)
+                _log(outcome, folder)
             display.ended(outcome)
     return failed
 
@@ -80,6 +83,20 @@ def _record(outcome: Outcome, folder: Path) -> None:
             Journal(path) as journal,
         ):  # a journal that cannot be written is known by now
             journal.append({"event": "failed", "error": outcome.error})
+
+
+def log_path(folder: Path) -> Path:
+    """Where the tracebacks of failed cells are, beside the journals."""
+    return folder / "failures.log"
+
+
+def _log(outcome: Outcome, folder: Path) -> None:
+    """Append where a failure came from; a log that cannot be written stops no grid."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S")
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with log_path(folder).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{when} {outcome.cell.name}: {outcome.error}\n{outcome.details}\n")
 
 
 def _any_left(cells: Sequence[Cell], folder: Path) -> bool:
