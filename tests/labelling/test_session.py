@@ -158,6 +158,9 @@ def test_after_a_restart_everything_goes_on(opened: Callable[..., Session]) -> N
 def test_two_people_are_asked_about_each_item(opened: Callable[..., Session]) -> None:
     session = opened(n=12, batch_size=12, of=2)
     assert len(work(session, "a", 12, "ann")) == 12 and not session.learner.labels
+    back = session.undo("u", "a", "ann")["next"]
+    assert back["was"] == truth(back["id"])
+    session.answer("v", "a", "ann", back["id"], truth(back["id"]))
     assert session.next("a", "ann")["waiting"]
     assert len(work(session, "b", 12, "bob")) == 12
     assert session.learner.labels == {f"f{i}": truth(f"f{i}") for i in range(12)}
@@ -293,6 +296,14 @@ def test_sources(tmp_path: Path) -> None:
     assert rows.kind == "row" and rows.shown(1)["fields"] == [["review", "short"], ["stars", "1"]]
     (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "x"}\n{"id": 9, "text": "y"}\n')
     assert open_source(tmp_path / "a.jsonl").ids == [7, 9]
+    (tmp_path / "b.csv").write_text("text,n\nline\u2028separator,1\n" + "x" * 200_000 + ",2\n", encoding="utf-8")
+    assert [len(text) for text in open_source(tmp_path / "b.csv").pool] == [14, 200_000]
+    (tmp_path / "b.txt").write_bytes("one\u2028still one\r\ntwo\r\n".encode())
+    assert open_source(tmp_path / "b.txt").pool == ["one\u2028still one", "two"]
+    (tmp_path / "b.jsonl").write_text('{"text": "half \\ud800", "n": NaN}\n{"text": null, "n": [1]}\n')
+    shown = [open_source(tmp_path / "b.jsonl").shown(i) for i in range(2)]
+    assert json.dumps(shown, allow_nan=False, ensure_ascii=False).encode()  # as the server sends it
+    assert shown[1]["text"] == "" and shown[1]["fields"] == [["n", "[1]"]]
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet as parquet
 
@@ -342,6 +353,33 @@ def test_a_table_is_learnt(tmp_path: Path) -> None:
     model = table.fit(prepared[:40], np.arange(40) % 2, rng)
     said = badge.predict(model, prepared).probabilities.argmax(dim=1).numpy()
     assert (said == np.arange(80) % 2).mean() > 0.95
+
+
+def test_an_own_trainer_and_an_encoder_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    (tmp_path / "photos").mkdir()
+    for i in range(6):
+        image.new("RGB", (20 + i, 30), (200 * (i % 2), 0, 100)).save(tmp_path / "photos" / f"{i}.png")
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"\xff\xd8 nothing")
+    source = open_source(tmp_path / "photos")
+    config = transformers.ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, image_size=16, patch_size=8
+    )
+    transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
+    transformers.ViTImageProcessor(size={"height": 16, "width": 16}).save_pretrained(tmp_path / "vit")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    frozen = trainer_of("image", 2, encoder=f"hf:{tmp_path / 'vit'}")
+    rows = frozen.prepare(source.pool)
+    assert rows.shape == (7, 8) and not np.allclose(rows[0], rows[1])
+    small = trainer_of("image", 2)
+    model = small.fit(small.prepare(source.pool)[:6], np.arange(6) % 2, np.random.default_rng(0))
+    assert badge.predict(model, small.prepare(source.pool)).probabilities.shape == (7, 2)
+    (tmp_path / "own_label_models.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n\n\ndef make(classes):\n    return LogisticRegression()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert type(trainer_of("row", 2, model="own_label_models:make")).__name__ == "LogisticRegression"
 
 
 def test_texts_without_words() -> None:

@@ -17,6 +17,8 @@ __all__ = ["Board"]
 
 #: rows of the list of labels on one page
 ROWS = 50
+#: characters of a text in it
+MOST_SHOWN = 1000
 #: points of the line of accuracies, and predictions that each is taken over
 POINTS, WINDOW = 60, 50
 #: an overview is made again at most this share of the time, however many labels there are
@@ -106,6 +108,8 @@ class Board:
         shown = rows[page * ROWS : (page + 1) * ROWS]
         for row in shown:
             row["item"] = self.source.shown(position(row["id"]))
+            if len(row["item"].get("text", "")) > MOST_SHOWN:
+                row["item"]["text"] = row["item"]["text"][:MOST_SHOWN] + " …"
         return {"total": len(rows), "page": page, "pages": -(-len(rows) // ROWS), "rows": shown}
 
     # -- out of here ---------------------------------------------------------------------------------------------

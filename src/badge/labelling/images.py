@@ -83,4 +83,8 @@ class ImageFolder(ImageFiles):
         if len(paths) < 2:
             endings = ", ".join(CONTENT_TYPES)
             raise DataError(f"{folder} holds {len(paths)} images ({endings}): at least 2 are needed")
-        super().__init__(paths, [path.relative_to(self.folder).as_posix() for path in paths])
+        names = [path.relative_to(self.folder).as_posix() for path in paths]
+        for name in names:
+            if name.encode("utf-8", "replace").decode() != name:
+                raise DataError(f"the file name {name!r} is not UTF-8: rename it")
+        super().__init__(paths, names)

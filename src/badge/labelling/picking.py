@@ -92,9 +92,13 @@ class Picker:
     def _ask(self) -> None:
         self.busy = True
         try:
-            self._number(self.learner.ask(min(self.batch_size, self.left()), of=self.of).tolist())
+            k = min(self.batch_size, self.left())
+            self._number(self.learner.ask(k, of=self.of).tolist())
             self._explain()
             self.trouble = None
+        except InputError:
+            if self.left() >= k:  # else the last items were answered meanwhile: there is less to ask for
+                raise
         finally:
             self.busy = False
 

@@ -68,7 +68,7 @@ class Session:
         """The item that the client has, or its next one; {"done": …} where none is left for this person."""
         with self._lock:
             if (id := self._correcting.get(client)) is not None:
-                return self._task(id, was=self.learner.labels.get(id))
+                return self._task(id, was=self._said(id, name))
             pending = self.learner.pending.tolist()
             held = self._loans.held(client)
             mine = [id for id in pending if name not in self._votes.get(id, ())]
@@ -220,6 +220,10 @@ class Session:
         self._correcting.pop(client, None)
         self._last.setdefault(client, []).append(id)
         self.board.changed()
+
+    def _said(self, id: Id, name: str) -> Any:
+        """What an item was labelled: by this person, where several are asked."""
+        return self.learner.votes.get(id, {}).get(name, self.learner.labels.get(id))
 
     def _last_of(self, name: str) -> Id | None:
         return next((row.id for row in reversed(self.learner.history.rows) if row.by == name), None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,8 @@ from badge.labelling.images import ImageFolder
 
 __all__ = ["Source", "open_source"]
 
+#: of one field of a table
+MOST_CHARACTERS = 2**31 - 1
 Kind = Literal["text", "image", "row"]
 Id = int | str
 #: endings of files that hold one record per row
@@ -84,7 +88,8 @@ def open_source(path: Path, text: str | None = None, id: str | None = None) -> S
     if path.suffix == ".txt":
         if text is not None or id is not None:
             raise DataError(f"{path} holds one text per line and no columns: --text and --id are for tables")
-        return _checked(Source("text", [line for line in _read(path).splitlines() if line.strip()], None), path)
+        lines = [line.removesuffix("\r") for line in _read(path).split("\n")]  # and not at other signs that end a line
+        return _checked(Source("text", [line for line in lines if line.strip()], None), path)
     if path.suffix not in TABLES:
         raise DataError(f"{path} ends in {path.suffix or 'nothing'}; known are {', '.join(TABLES)}, .txt and folders")
     rows = list(_rows(path))
@@ -97,7 +102,7 @@ def open_source(path: Path, text: str | None = None, id: str | None = None) -> S
     text = text or (TEXT if TEXT in columns else None)
     if text is None:
         return _checked(Source("row", rows, ids), path)
-    texts = ["" if row.get(text) is None else str(row.pop(text)) for row in rows]
+    texts = [str(_plain(row.pop(text, None) or "")) for row in rows]
     return _checked(Source("text", texts, ids, rows if any(rows) else None), path)
 
 
@@ -115,15 +120,23 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             raise MissingExtraError(f"reading {path}", "pyarrow", "parquet") from None
         yield from parquet.read_table(path).to_pylist()
     elif path.suffix in (".csv", ".tsv"):
-        lines = _read(path).splitlines(keepends=True)  # newlines inside quotes stay inside
-        for number, row in enumerate(csv.DictReader(lines, delimiter="\t" if path.suffix == ".tsv" else ","), start=2):
-            if None in row or None in row.values():
-                raise DataError(f"{path}, row {number}: not as many values as there are columns")
-            yield dict(row)
+        yield from _table(path)
     else:
         for number, line in enumerate(_read(path).split("\n"), start=1):
             if line.strip():
                 yield _record(line, path, number)
+
+
+def _table(path: Path) -> Iterator[dict[str, Any]]:
+    csv.field_size_limit(MOST_CHARACTERS)
+    reader = csv.DictReader(io.StringIO(_read(path), newline=""), delimiter="\t" if path.suffix == ".tsv" else ",")
+    try:
+        for number, row in enumerate(reader, start=2):
+            if None in row or None in row.values():
+                raise DataError(f"{path}, row {number}: not as many values as there are columns")
+            yield dict(row)
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num} cannot be read as a table: {error}") from None
 
 
 def _record(line: str, path: Path, number: int) -> dict[str, Any]:
@@ -159,4 +172,7 @@ def _ids(values: list[Any], path: Path, column: str) -> list[Id]:
 
 
 def _plain(value: Any) -> str | int | float | bool | None:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    """A value that JSON can carry to the page."""
+    if isinstance(value, int | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
