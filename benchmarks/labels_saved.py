@@ -64,7 +64,7 @@ def curve(
 
 
 def measure(
-    seeds: int = 5, batch: int = 100, labels: int = 3000, targets: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8)
+    seeds: int = 5, batch: int = 100, labels: int = 3000, targets: tuple[float, ...] = (0.5, 0.6, 0.7, 0.75, 0.8)
 ) -> Any:
     """Mean accuracies of both, and the labels that each needs for the targets (linear between batches)."""
     pool, y, training = texts()
@@ -85,10 +85,10 @@ def measure(
 
 
 def _needed(counts: Array, accuracies: Array, target: float) -> float:
-    """Labels at which a rising curve first reaches the target; NaN where it does not."""
+    """Labels at which a rising curve first reaches the target; infinitely many where it does not."""
     reached = np.flatnonzero(accuracies >= target)
     if not len(reached):
-        return float("nan")
+        return float("inf")
     at = reached[0]
     if at == 0:
         return float(counts[0])
@@ -102,12 +102,20 @@ def main() -> None:
     for name, default in (("seeds", 5), ("batch", 100), ("labels", 3000)):
         parser.add_argument(f"--{name}", type=int, default=default)
     found = measure(**vars(parser.parse_args()))
-    print("labels needed for a test accuracy, mean over seeds (smallest to largest)")
-    print(f"{'accuracy':>10s} {'badge':>24s} {'random order':>24s} {'saved':>8s}")
+    most = found["labels"][-1]
+    print("labels needed for a test accuracy: mean over seeds (smallest to largest)")
+    print(f"{'accuracy':>8s} {'badge':>24s} {'random order':>24s} {'saved':>12s}")
     for target in found["needed"][BADGE]:
         ours, theirs = (np.array(found["needed"][name][target]) for name in (BADGE, RANDOM))
-        shown = [f"{one.mean():,.0f} ({one.min():,.0f} to {one.max():,.0f})" for one in (ours, theirs)]
-        print(f"{target:>10.0%} {shown[0]:>24s} {shown[1]:>24s} {1 - ours.mean() / theirs.mean():>8.0%}")
+        saved = 1 - ours.mean() / min(theirs.mean(), most)
+        least = "at least " if np.isinf(theirs).any() else ""
+        print(f"{target:>8.0%} {_shown(ours, most):>24s} {_shown(theirs, most):>24s} {f'{least}{saved:.0%}':>12s}")
+
+
+def _shown(labels: Array, most: int) -> str:
+    if np.isinf(labels).any():
+        return f"more than {most:,}"
+    return f"{labels.mean():,.0f} ({labels.min():,.0f} to {labels.max():,.0f})"
 
 
 if __name__ == "__main__":

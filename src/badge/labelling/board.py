@@ -35,6 +35,7 @@ class Board:
         self._lock = threading.Lock()
         self._overview: dict[str, Any] = {}
         self._stale, self._made, self._cost = True, 0.0, 0.0
+        self._refresh()
 
     def changed(self) -> None:
         """Something was labelled, skipped or corrected."""
@@ -42,14 +43,20 @@ class Board:
 
     def overview(self) -> dict[str, Any]:
         """Progress, classes, accuracy and advice; with very many labels it may be a moment behind."""
+        if self._stale and self._cost <= NO_COST:
+            self._refresh()
+        elif self._stale and time.monotonic() - self._made >= self._cost / SHARE and not self._lock.locked():
+            threading.Thread(target=self._refresh, name="badge-board", daemon=True).start()  # nobody waits for it
+        return self._overview
+
+    def _refresh(self) -> None:
         with self._lock:
-            if self._stale and time.monotonic() - self._made >= self._cost / SHARE:
-                started = time.thread_time()  # not the clock: waiting costs nobody anything
-                self._stale = False
-                self._overview = self._look()
-                self._made, cost = time.monotonic(), time.thread_time() - started
-                self._cost = cost if cost > NO_COST else 0.0
-            return self._overview
+            if not self._stale:  # another thread was faster
+                return
+            self._stale = False
+            started = time.thread_time()  # not the clock: waiting costs nobody anything
+            self._overview = self._look()
+            self._made, self._cost = time.monotonic(), time.thread_time() - started
 
     def _look(self) -> dict[str, Any]:
         labels, skipped = self.learner.labels, self.learner.skipped
