@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import badge
-from badge.errors import DataError, InputError
+from badge.cli import app
+from badge.errors import DataError, InputError, JournalError
 from badge.labelling.guard import key_of
 from badge.labelling.lending import Loans
 from badge.labelling.models import Table, Texts, classes_of, trainer_of
@@ -278,6 +281,36 @@ def test_many_people_lose_nothing() -> None:
     pytest.importorskip("uvicorn", reason="uvicorn is not installed")
     found = run(people=10, answers=100, items=400)
     assert found["confirmed"] == 100 and found["lost"] == found["doubled"] == found["unconfirmed"] == 0
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    films(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    served: list[Any] = []
+
+    def serve(session: Session, *given: Any) -> None:
+        served.append((session.learner.classes, len(session.source), *given[1:4]))
+        given[-1].close()
+        session.close()
+
+    monkeypatch.setattr("badge.labelling.command.serve", serve)
+
+    def label(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["label", "films.csv", "--classes", *arguments])
+
+    first = label("good,bad", "--port", "0")
+    assert first.exit_code == 0 and "/?token=" in first.output and "lets others" not in first.output
+    assert served[-1][:3] == (["good", "bad"], 60, "127.0.0.1") and served[-1][-1]  # a name without asking
+    films(tmp_path, 80)  # the pool grew, and a class more
+    team = label("good,bad,unclear", "--port", "0", "--host", "0.0.0.0")
+    assert team.exit_code == 0 and "lets others on the network in" in team.output
+    assert served[-1][:2] == (["good", "bad", "unclear"], 80) and served[-1][-1] is None
+    assert isinstance(label("bad,good", "--port", "0").exception, JournalError)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = label("good,bad,unclear", "--port", str(taken.getsockname()[1]))
+    assert isinstance(busy.exception, InputError) and "--port 0" in str(busy.exception)
 
 
 # -- sources and models ------------------------------------------------------------------------------------------------------

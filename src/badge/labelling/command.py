@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from badge.errors import InputError
+from badge.journal import read
 from badge.labelling.guard import key_of
 from badge.labelling.models import classes_of, trainer_of
 from badge.labelling.server import is_local, serve
@@ -39,11 +40,21 @@ def run(
     source = open_source(path, text, id)
     file = journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl")
     trainer = trainer_of(source.kind, len(names), encoder, model)
-    learner = ActiveLearner(
-        source.pool, trainer, classes=names, ids=source.ids, strategy=strategy, seed=seed, journal=file
-    )
     listen = _listening(host, port)
     port = listen.getsockname()[1]
+    known = _known_classes(file)
+    more = names[len(known) :] if known and names[: len(known)] == known else []
+    learner = ActiveLearner(
+        source.pool,
+        trainer,
+        classes=known if more else names,
+        ids=source.ids,
+        strategy=strategy,
+        seed=seed,
+        journal=file,
+    )
+    for name in more:
+        learner.add_class(name)
     key = key_of(file)
     local = is_local(host)
     labelled = len(learner.labels)
@@ -57,6 +68,14 @@ def run(
         )
     typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
     serve(Session(learner, source, batch_size, of), key, host, port, _person() if local and of == 1 else None, listen)
+
+
+def _known_classes(file: Path) -> list[str]:
+    """The classes that a journal has so far: the command may name more at its end."""
+    events = read(file) if file.exists() else []
+    first = [event["classes"] for event in events if event["event"] == "learner"]
+    added = [event["name"] for event in events if event["event"] == "class"]
+    return [*first[0], *added] if first and isinstance(first[0], list) else []
 
 
 def _listening(host: str, port: int) -> socket.socket:
