@@ -290,7 +290,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def serve(session: Session, *given: Any) -> None:
         served.append((session.learner.classes, len(session.source), *given[1:4]))
-        given[-1].close()
         session.close()
 
     monkeypatch.setattr("badge.labelling.command.serve", serve)

@@ -40,34 +40,36 @@ def run(
     source = open_source(path, text, id)
     file = journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl")
     trainer = trainer_of(source.kind, len(names), encoder, model)
-    listen = _listening(host, port)
-    port = listen.getsockname()[1]
-    known = _known_classes(file)
-    more = names[len(known) :] if known and names[: len(known)] == known else []
-    learner = ActiveLearner(
-        source.pool,
-        trainer,
-        classes=known if more else names,
-        ids=source.ids,
-        strategy=strategy,
-        seed=seed,
-        journal=file,
-    )
-    for name in more:
-        learner.add_class(name)
-    key = key_of(file)
-    local = is_local(host)
-    labelled = len(learner.labels)
-    typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled:,} labelled in {file}")
-    shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    typer.echo(f"open   http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={key}")
-    if not local:
-        typer.echo(
-            f"note   {host} lets others on the network in: whoever has this address can see all items and answer. The "
-            "connection is not encrypted; put a proxy with TLS before it where that matters."
+    with _listening(host, port) as listen:
+        port = listen.getsockname()[1]
+        known = _known_classes(file)
+        more = names[len(known) :] if known and names[: len(known)] == known else []
+        learner = ActiveLearner(
+            source.pool,
+            trainer,
+            classes=known if more else names,
+            ids=source.ids,
+            strategy=strategy,
+            seed=seed,
+            journal=file,
         )
-    typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
-    serve(Session(learner, source, batch_size, of), key, host, port, _person() if local and of == 1 else None, listen)
+        for name in more:
+            learner.add_class(name)
+        key = key_of(file)
+        local = is_local(host)
+        labelled = len(learner.labels)
+        typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled:,} labelled in {file}")
+        shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
+        typer.echo(f"open   http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={key}")
+        if not local:
+            typer.echo(
+                f"note   {host} lets others on the network in: whoever has this address can see all items and answer. The "
+                "connection is not encrypted; put a proxy with TLS before it where that matters."
+            )
+        typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
+        serve(
+            Session(learner, source, batch_size, of), key, host, port, _person() if local and of == 1 else None, listen
+        )
 
 
 def _known_classes(file: Path) -> list[str]:
