@@ -14,7 +14,8 @@ from torch.utils.data import DataLoader, default_collate
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
 from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, positional, without_label
-from badge.models.pools import Pool, is_frame, is_hf_dataset, series, stacked
+from badge.models.pools import Pool, is_hf_dataset, stacked
+from badge.models.tables import is_frame, series
 
 __all__ = ["Batches", "as_table", "for_estimator", "for_network", "network_inputs"]
 

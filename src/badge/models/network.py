@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from badge.core.devices import usable_device
 from badge.errors import BadgeError, InputError, ModelError
-from badge.models import answers, heads, inputs, scripted
+from badge.models import answers, heads, inputs, links, scripted
 
 __all__ = ["Run", "Said", "eval_mode", "model_dtype", "random_state_kept", "running", "says_multilabel", "unwrap"]
 
@@ -197,19 +197,19 @@ def running(
                 except ModelError:
                     if embeddings:
                         raise
-                    found = heads.Head("", nn.Identity(), -1, _own_link(logits, labels))
-                labels = _are_labels(labels, found.link, logits.shape[1])
+                    found = heads.Head("", nn.Identity(), -1, links.own_link(logits, labels))
+                labels = links.are_labels(labels, found.link, logits.shape[1])
                 attached.close()  # from here on only the head is watched
                 watch = watch.narrowed(found.name) if found.index >= 0 else heads.Recorder({}, searching=False)
                 attached.enter_context(watch.attached())
             if found.index < 0:
                 h = returned if embeddings and returned is not None else NOT_ASKED
-                return Said(_probabilities(logits, found.link, None, bool(labels)), h, bool(labels))
+                return Said(links.probabilities(logits, found.link, None, bool(labels)), h, bool(labels))
             call = next((c for c in calls if c.name == found.name and c.index == found.index), None)
             if call is None:
                 raise ModelError(f"the head {found.name!r} did not run on a batch of {rows} rows")
             h = heads.embedding_of(call, logits, mask) if embeddings else NOT_ASKED
-            return Said(_probabilities(logits, found.link, call, bool(labels)), h, bool(labels))
+            return Said(links.probabilities(logits, found.link, call, bool(labels)), h, bool(labels))
 
         yield run
 
@@ -253,57 +253,18 @@ def _settle(
         return found
     if wanted is None:
         if returned is not None:
-            return heads.Head("", nn.Identity(), -1, _own_link(logits, labels))
+            return heads.Head("", nn.Identity(), -1, links.own_link(logits, labels))
         raise heads.no_head(layers, calls, logits)
     name, module = wanted
     own = [call for call in calls if call.name == name]
     if not own:
         raise ModelError(f"head={name!r} did not run on a tensor in the forward pass: its input cannot be taken")
-    links = [heads.link(call, logits) for call in own]
-    last = max((i for i, kind in enumerate(links) if kind is not None), default=len(own) - 1)
-    giver = next((c.name for c in calls if links[last] is None and heads.link(c, logits) is not None), None)
+    kinds = [heads.link(call, logits) for call in own]
+    last = max((i for i, kind in enumerate(kinds) if kind is not None), default=len(own) - 1)
+    giver = next((c.name for c in calls if kinds[last] is None and heads.link(c, logits) is not None), None)
     if giver is not None:
         raise ModelError(
             f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
             f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
         )
-    return heads.Head(name, module, own[last].index, links[last] or _own_link(logits, labels))
-
-
-def _are_labels(said: bool | None, link: str, columns: int) -> bool:
-    """Whether probabilities are one for each label: as was said, or because the model ends in a sigmoid."""
-    if said and columns > 1 and link in ("log-probabilities", "probabilities"):
-        raise ModelError(
-            "the model returns a softmax over classes: it gives one label per example, not multilabel=True"
-        )
-    if said is False and link == "label probabilities":
-        raise ModelError(
-            "the model returns a sigmoid of each score: it gives a probability to each label, multilabel=True"
-        )
-    return bool(said) or link == "label probabilities"
-
-
-def _own_link(output: Tensor, labels: bool | None) -> str:
-    """What a model's output is, told from its values alone, where no layer's output explains it."""
-    z = output.double()
-    bounded = bool(((z >= 0) & (z <= 1)).all())
-    if labels and z.shape[1] > 1:
-        return "own probabilities" if bounded else "logits"
-    if z.shape[1] == 1:
-        if bounded:
-            raise ModelError("one output column within [0, 1] may be a logit or a probability: return the logit")
-        return "logits"
-    if bounded and bool(((z.sum(dim=1) - 1).abs() < 5e-3).all()):
-        return "own probabilities"
-    return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
-
-
-def _probabilities(output: Tensor, link: str, call: heads.Call | None, labels: bool) -> Tensor:
-    """Probabilities in float32 from what the model returned; of softmaxed ones from the layer before the softmax."""
-    if link == "own probabilities":
-        p = output.float().clamp(min=0)
-        return p if labels else p / p.sum(dim=1, keepdim=True)
-    if link != "logits" and call is not None:
-        output = call.output.reshape(output.shape)
-    z = output.float()
-    return torch.sigmoid(z) if labels or z.shape[1] == 1 else torch.softmax(z, dim=1)
+    return heads.Head(name, module, own[last].index, kinds[last] or links.own_link(logits, labels))

@@ -19,8 +19,9 @@ from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, without_label
+from badge.models.tables import is_frame, listed, series, without_label_columns
 
-__all__ = ["Ids", "Pool", "is_frame", "is_hf_dataset", "length", "open_pool", "take"]
+__all__ = ["Ids", "Pool", "is_hf_dataset", "length", "open_pool", "stacked", "take"]
 
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 #: Which examples: a range, or positions.
@@ -77,7 +78,7 @@ def _open(pool: Any, forward: Forward | None) -> Pool:
         return _hf(pool)
     if isinstance(pool, Mapping):
         return _columns({key: pool[key] for key in pool if key not in LABEL_KEYS})
-    pool = _without_label_columns(pool)
+    pool = without_label_columns(pool)
     if is_frame(pool):
         return _frame(pool)
     if hasattr(pool, "tocsr"):
@@ -86,7 +87,7 @@ def _open(pool: Any, forward: Forward | None) -> Pool:
     if hasattr(pool, "iloc"):  # pandas
         frame = pool.ndim > 1
         return _plain(
-            len(pool), lambda which: pool.iloc[which], lambda i: _listed(pool.iloc[i]) if frame else pool.iloc[i]
+            len(pool), lambda which: pool.iloc[which], lambda i: listed(pool.iloc[i]) if frame else pool.iloc[i]
         )
     return _sequence(pool, forward)
 
@@ -190,37 +191,6 @@ def _rows(values: Any, which: Which) -> Any:
     if isinstance(which, slice) or isinstance(values, np.ndarray):
         return values[which]
     return [values[i] for i in which]
-
-
-def series(values: Any) -> Any:
-    """A column of a table: an array where it holds numbers, else a list."""
-    array = values.to_numpy()
-    return array if array.dtype.kind in "fiub" else _listed(values)
-
-
-def _listed(values: Any) -> list[Any]:
-    found: list[Any] = values.to_list() if hasattr(values, "to_list") else values.tolist()
-    return found
-
-
-def is_frame(pool: Any) -> bool:
-    """Whether `pool` is a table or column of polars; a lazy one, or one of pyarrow, is an error that says what to do."""
-    kind, library = type(pool).__name__, type(pool).__module__.split(".")[0]
-    if library == "polars" and kind == "LazyFrame":
-        raise InputError("a polars LazyFrame has no positions: pass pool.collect()")
-    if library == "pyarrow":
-        raise InputError(f"a pyarrow {kind}: pass pool.to_pandas()")
-    return library == "polars" and kind in ("DataFrame", "Series")
-
-
-def _without_label_columns(pool: Any) -> Any:
-    """A table of pandas or polars without the columns that are called labels; beside an x, y is a coordinate."""
-    if not (hasattr(pool, "iloc") or is_frame(pool)) or not hasattr(pool, "columns"):
-        return pool
-    names = [name for name in pool.columns if name in LABEL_KEYS and not (name == "y" and "x" in pool.columns)]
-    if len(names) == len(pool.columns):
-        raise InputError(f"the table has the columns {names}: none of them is an input")
-    return pool.drop(columns=names) if hasattr(pool, "iloc") and names else pool.drop(names) if names else pool
 
 
 def _frame(pool: Any) -> Pool:
