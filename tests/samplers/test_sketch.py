@@ -49,9 +49,9 @@ def test_never_above_a_distance(name: str, dtype: torch.dtype, rank: int | None,
     lens = Lens(None if rank is None else Sketch.of(Lens(origin=origin)(rows).rows, rank), origin)
     view = lens(rows)
     d = sq_dists(rows.double().as_matrix().numpy())
-    estimates = lens.estimates(view.minus_twice(), view)
+    estimates = lens.estimates(lens.probe(view), view)
     for i in range(60):  # each pair's own distance as the goal of its row: the pair must not be missed
-        goals = lens.limits(view[torch.full((60,), i)], torch.from_numpy(d[i]))
+        goals = lens.probe(view[torch.full((60,), i)]).limits(torch.from_numpy(d[i]))
         assert (estimates[i] < goals).all()
     if rank is None:
         assert (lens.nearest(view, view[:9]) >= torch.from_numpy(d[:, :9].min(axis=1))).all()

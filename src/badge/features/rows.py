@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,12 +58,17 @@ class Rows:
         sq_norms: Tensor = norms.square_().to(self.factors[0].dtype)
         return sq_norms
 
-    def gram(self, other: Rows, out: Tensor | None = None) -> Tensor:
-        """⟨g_i, g_j⟩, [n, m]."""
-        product = torch.mm(self.factors[0], other.factors[0].T, out=out)
-        for f, o in zip(self.factors[1:], other.factors[1:], strict=True):
-            product *= f @ o.T
-        return product
+    def gram(self, other: Rows, room: Tensor | None = None) -> Tensor:
+        """⟨g_i, g_j⟩, [n, m]; in `room` for one matrix per factor, because fresh memory for every product is slow."""
+        products: Sequence[Tensor | None] = [None] * len(self.factors)
+        if room is not None:
+            shape = (len(self.factors), len(self), len(other))
+            products = room[: math.prod(shape)].view(shape).unbind(0)
+        pairs = zip(self.factors, other.factors, products, strict=True)
+        first, *rest = (torch.mm(f, g.T, out=out) for f, g, out in pairs)
+        for product in rest:
+            first *= product
+        return first
 
     def sq_dists(self, other: Rows) -> Tensor:
         """‖g_i − g_j‖², [n, m], not below 0."""

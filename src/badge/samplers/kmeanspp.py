@@ -187,7 +187,8 @@ class Pace:
 def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
     """Pairs (i, j) of survivors with j before i and a squared distance of at most the threshold of i."""
     exact, view = Exact.of(survivors.rows), lens(survivors.rows)
-    close = lens.estimates(view.minus_twice(), view) < lens.limits(view, survivors.threshold)[:, None]
+    probe = lens.probe(view)
+    close = lens.estimates(probe, view) < probe.limits(survivors.threshold)[:, None]
     i, j = close.tril_(-1).nonzero(as_tuple=True)
     near = (exact.sq_dists(i, exact, j) <= survivors.threshold[i]).nonzero()[:, 0]
     return list(zip(i[near].tolist(), j[near].tolist(), strict=True))
@@ -202,11 +203,11 @@ def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
     near: dict[int, list[int]] = {}
     for i, j in pairs:
         near.setdefault(i, []).append(j)
-    accepted: set[int] = set()
-    for i in range(size):
-        if len(accepted) < most and not any(j in accepted for j in near.get(i, ())):
-            accepted.add(i)
-    return sorted(accepted)
+    rejected: set[int] = set()
+    for i in sorted(near):
+        if any(j not in rejected for j in near[i]):
+            rejected.add(i)
+    return [i for i in range(size) if i not in rejected][:most]
 
 
 def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from badge.features import Exact, Features
 from badge.samplers.nearest.centres import Centres
-from badge.samplers.nearest.lens import Lens, View
+from badge.samplers.nearest.lens import Lens, Probe
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.tiles import Tiles
 
@@ -37,12 +37,14 @@ class Group:
 
     ids: Tensor
     exact: Exact
-    view: View  # −2 times the rows, through the lens
+    probe: Probe
     best: Tensor  # the smallest squared distance known of each
     enough: Tensor  # a row at most this far is not followed further
+    tile: Tensor | None  # where there are tiles, that of each
 
     def __getitem__(self, which: Tensor) -> Group:
-        return Group(self.ids[which], self.exact[which], self.view[which], self.best[which], self.enough[which])
+        tile = None if self.tile is None else self.tile[which]
+        return Group(self.ids[which], self.exact[which], self.probe[which], self.best[which], self.enough[which], tile)
 
 
 class Bounds:
@@ -61,7 +63,7 @@ class Bounds:
         self.glanced = 0
         self.tiles: Tiles | None = None
         self.compared = 0  # centres that single rows were compared with before there were tiles
-        self.scratch = torch.empty(0, dtype=features.dtype, device=device)  # fresh memory for every product is slow
+        self.room = torch.empty(0, dtype=features.dtype, device=device)  # for products
 
     def at(self, ids: Tensor) -> Tensor:
         """Upper bounds of some rows. D(x) ≤ ‖x‖ + ‖c‖ for the shortest centre c costs no product."""
@@ -130,9 +132,11 @@ class Bounds:
         """
         ages = (self.centres.count - self.seen[ids]).clamp_(min=self.tuning.young)
         kinds = ages.double().log2_().long()
-        view = self.centres.lens(exact.rows, self.sq_norms[ids]).minus_twice()
+        lens = self.centres.lens
+        probe = lens.probe(lens(exact.rows, self.sq_norms[ids]))
         found = self.at(ids)
-        everyone = Group(ids, exact, view, found, enough)
+        tile = None if self.tiles is None else self.tiles.of(ids, self.sq_norms[ids])
+        everyone = Group(ids, exact, probe, found, enough, tile)
         for kind in torch.unique(kinds).tolist():
             members = (kinds == kind).nonzero()[:, 0]
             whole = len(members) == len(ids)
@@ -148,18 +152,16 @@ class Bounds:
         Estimates, which are never above the distances, rule out most centres; the others are compared in float64.
         """
         found, places = group.best.clone(), torch.arange(len(group.ids), device=group.ids.device)
-        for part in self.centres.within_reach(group.view, group.best, int(self.seen[group.ids].min())):
-            view = self.centres.view[part]
-            lens = self.centres.lens
-            low = Lowest(lens.estimates(group.view, view, self._room(len(group.ids) * len(view.sq_norms))))
+        for part in self.centres.within_reach(group.probe.sq_norms, group.best, int(self.seen[group.ids].min())):
+            low = Lowest(self._estimates(group.probe, part))
             self._charge(group, low.columns)
             # The most promising centre of each row first, then those that still may be nearer.
-            left = (low.values < lens.limits(group.view, goal(group, decide))).nonzero()[:, 0]
+            left = (low.values < group.probe.limits(goal(group, decide))).nonzero()[:, 0]
             if not len(left):
                 continue
             first = low.places(left)
             group.best[left] = torch.minimum(group.best[left], self._exact(group, left, part, first))
-            i, j = low.below(left, lens.limits(group.view, goal(group, decide))[left])
+            i, j = low.below(left, group.probe.limits(goal(group, decide))[left])
             other = (j != first[i]).nonzero()[:, 0]
             i, j = left[i[other]], j[other]
             group.best.scatter_reduce_(0, i, self._exact(group, i, part, j), "amin")
@@ -179,13 +181,16 @@ class Bounds:
 
     def _charge(self, group: Group, columns: int) -> None:
         self.compared += len(group.ids) * columns
-        if self.tiles is not None:
-            self.tiles.charge(group.ids, self.sq_norms[group.ids], columns)
+        if self.tiles is not None and group.tile is not None:
+            self.tiles.charge(group.tile, columns)
 
-    def _room(self, size: int) -> Tensor:
-        if len(self.scratch) < size:
-            self.scratch = self.scratch.new_empty(size)
-        return self.scratch
+    def _estimates(self, probe: Probe, part: slice | Tensor) -> Tensor:
+        """Lower estimates of the squared distances to some centres, in memory that is used again."""
+        view = self.centres.view[part]
+        size = len(view.rows.factors) * len(probe.rows) * len(view.rows)
+        if len(self.room) < size:
+            self.room = self.room.new_empty(size)
+        return self.centres.lens.estimates(probe, view, self.room)
 
 
 def goal(group: Group, decide: bool) -> Tensor:

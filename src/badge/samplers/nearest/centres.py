@@ -51,14 +51,14 @@ class Centres:
         if self.count:
             self.view = lens(self.exact.rows[: self.count])
 
-    def within_reach(self, x: View, best: Tensor, first: int) -> list[slice] | list[Tensor]:
+    def within_reach(self, sq_norms: Tensor, best: Tensor, first: int) -> list[slice] | list[Tensor]:
         """Parts of the centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x).
 
         The newest come first: they rule more rows out.
         """
         norms, size = self.view.sq_norms[first : self.count].sqrt(), self.tuning.part
         reach = math.sqrt(float(best.max()))
-        low, high = math.sqrt(float(x.sq_norms.min())) - reach, math.sqrt(float(x.sq_norms.max())) + reach
+        low, high = math.sqrt(float(sq_norms.min())) - reach, math.sqrt(float(sq_norms.max())) + reach
         kept = ((norms > low - REACH_SLACK * high) & (norms < high * (1 + REACH_SLACK))).nonzero()[:, 0]
         if len(kept) > self.tuning.reachable * len(norms):
             return [slice(max(end - size, first), end) for end in range(self.count, first, -size)]

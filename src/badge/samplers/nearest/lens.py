@@ -15,7 +15,10 @@ from badge.features import Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
 
-__all__ = ["Lens", "View"]
+__all__ = ["Lens", "Probe", "View"]
+
+#: Products of numbers so small that they vanish are an absolute error: so many of the smallest normal number.
+VANISHED = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +31,25 @@ class View:
     def __getitem__(self, ids: slice | Tensor) -> View:
         return View(self.rows[ids], self.sq_norms[ids])
 
-    def minus_twice(self) -> View:
-        """−2 times the rows: their products with others are then terms of squared distances."""
-        first, *rest = self.rows.factors
-        return View(Rows((-2 * first, *rest)), self.sq_norms)
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Rows made ready to be compared with many views.
+
+    An estimate is −2⟨x, y⟩ + (1 − rounding) ‖y‖², which lacks (1 − rounding) ‖x‖²: `lacks` is that, rounded down.
+    """
+
+    rows: Rows  # −2 times the rows, through the lens
+    sq_norms: Tensor
+    lacks: Tensor
+
+    def __getitem__(self, ids: Tensor) -> Probe:
+        return Probe(self.rows[ids], self.sq_norms[ids], self.lacks[ids])
+
+    def limits(self, goal: Tensor) -> Tensor:
+        """What an estimate must be below for a squared distance of at most `goal`, [n]."""
+        limit = goal.sub(self.lacks).to(self.sq_norms.dtype)
+        return torch.nextafter(limit, limit.new_tensor(torch.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,20 +78,18 @@ class Lens:
             width = max(width, sum(len(basis) for basis in self.sketch.bases))
         return resolution(of.sq_norms.dtype) * (4 + width / 2) * (1 if self.sketch is None else 4)
 
-    def estimates(self, x: View, y: View, scratch: Tensor | None = None) -> Tensor:
-        """Lower estimates of ‖x_i − y_j‖², less (1 − rounding) ‖x_i‖², from −2 times x: [n, m]."""
-        out = None if scratch is None else scratch[: len(x.sq_norms) * len(y.sq_norms)].view(len(x.sq_norms), -1)
-        return x.rows.gram(y.rows, out=out).add_(y.sq_norms, alpha=1 - self.rounding(x))
+    def probe(self, view: View) -> Probe:
+        """Rows that were looked at, made ready to be compared."""
+        first, *rest = view.rows.factors
+        lacks = view.sq_norms.double().mul(1 - self.rounding(view)).sub_(VANISHED * torch.finfo(first.dtype).tiny)
+        return Probe(Rows((-2 * first, *rest)), view.sq_norms, lacks)
 
-    def limits(self, x: View, goal: Tensor) -> Tensor:
-        """What an estimate must be below for a squared distance of at most `goal`, [n]."""
-        spared = goal.sub(x.sq_norms.double(), alpha=1 - self.rounding(x))
-        # Products of numbers so small that they vanish are an error too, an absolute one.
-        limit = (spared + torch.finfo(x.sq_norms.dtype).tiny * 4096).to(x.sq_norms.dtype)
-        return torch.nextafter(limit, limit.new_tensor(torch.inf))
+    def estimates(self, x: Probe, y: View, room: Tensor | None = None) -> Tensor:
+        """Lower estimates of ‖x_i − y_j‖², less what the probe lacks: [n, m]."""
+        return x.rows.gram(y.rows, room).add_(y.sq_norms, alpha=1 - self.rounding(y))
 
     def nearest(self, x: View, y: View) -> Tensor:
         """Upper estimates of min ‖x_i − y_j‖² over j, [n], in float64; not through a sketch."""
         slack = 1 + self.rounding(x)
         d = x.rows.gram(y.rows).mul_(-2).add_(y.sq_norms, alpha=slack).amin(dim=1)
-        return d.add_(x.sq_norms, alpha=slack).clamp_(min=0).double().add_(4096 * torch.finfo(d.dtype).tiny)
+        return d.add_(x.sq_norms, alpha=slack).clamp_(min=0).double().add_(VANISHED * torch.finfo(d.dtype).tiny)

@@ -17,7 +17,7 @@ class Tiles:
     >>> tiles = Tiles(torch.tensor([9.0, 1.0, 4.0, 16.0]), size=2)
     >>> tiles.members(0).tolist(), tiles.members(1).tolist()
     ([1, 2], [0, 3])
-    >>> tiles.charge(torch.tensor([3, 0]), torch.tensor([16.0, 9.0]), columns=5)
+    >>> tiles.charge(tiles.of(torch.tensor([3, 0]), torch.tensor([16.0, 9.0])), columns=5)
     >>> tiles.due(count=4), tiles.due(count=6)
     ([1], [])
     """
@@ -44,13 +44,17 @@ class Tiles:
         """The rows of a tile."""
         return self.order[self.tiles[tile]].long()
 
-    def charge(self, ids: Tensor, sq_norms: Tensor, columns: int) -> None:
-        """The rows `ids` of these squared norms were compared with so many centres."""
-        part_of = ids // SORTED
+    def of(self, ids: Tensor, sq_norms: Tensor) -> Tensor:
+        """The tile of each of the rows `ids`, of these squared norms (one beside it where norms are equal)."""
+        tile, part = torch.empty_like(ids), ids // SORTED
         for p, edges in enumerate(self.edges):
-            mine = sq_norms if len(self.edges) == 1 else sq_norms[part_of == p]
-            tile = torch.searchsorted(edges, mine, right=True).clamp_(min=1) + (self.first[p] - 1)
-            self.spent.index_add_(0, tile, torch.full_like(tile, columns))
+            mine = part == p
+            tile[mine] = torch.searchsorted(edges, sq_norms[mine], right=True).clamp_(min=1) + (self.first[p] - 1)
+        return tile
+
+    def charge(self, tile: Tensor, columns: int) -> None:
+        """Rows of these tiles were compared with so many centres."""
+        self.spent.index_add_(0, tile, torch.full_like(tile, columns))
 
     def due(self, count: int) -> list[int]:
         """Tiles whose rows have cost as much one by one as the whole tile would against the centres that it lacks."""
