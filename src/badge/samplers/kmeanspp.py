@@ -37,7 +37,7 @@ __all__ = ["kmeanspp", "kmeanspp_over"]
 
 #: Whether U is made anew is asked after so many events, and whenever their number has doubled.
 CHECK = 64
-#: It is where fewer than one event in so many was accepted since the last time.
+#: It is where fewer than one in so many of the events since the last time was accepted.
 RARE = 4
 #: From norms, where the shortest centre has become this much shorter, after one event for so many rows of the pool.
 SHORTER, ROWS_PER_EVENT = 0.7, 64
@@ -103,7 +103,7 @@ def kmeanspp_over(
         pool.add(survivors.rows[chosen], new)
         picks += new.tolist()
         pace.went(size, survivors.compared, len(accepted))
-        stream.went(size, len(accepted))
+        stream.went(size, survivors.event[accepted])
     return np.array(picks, dtype=np.int64)
 
 
@@ -120,12 +120,23 @@ class Stream:
         self.first = np.cumsum([0, *(len(masses) for masses in found)])  # number of each shard's first segment
         self.cumulative = np.cumsum(np.concatenate(found))
         self.mass = float(self.cumulative[-1])
-        self.events = self.accepted = self.checked = 0
+        self.events = 0
+        self.accepted: list[NDArray[np.int64]] = []  # numbers of the events that were
 
     @property
     def until_check(self) -> int:
-        """Events until it is asked whether U is to be made anew: no block goes beyond."""
-        return max(CHECK, 2 * self.checked) - self.events
+        """Events until the next time at which U could be made anew: no block goes beyond."""
+        check = CHECK
+        while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check)):
+            check *= 2
+        return check - self.events
+
+    def _norms_pay(self, events: int) -> bool:
+        return self.envelope.count is None and ROWS_PER_EVENT * events >= self.pool.size
+
+    def _distances_pay(self, events: int) -> bool:
+        # What does not pay with so many centres will not with more of them.
+        return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.count * self.pool.width
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
@@ -148,20 +159,20 @@ class Stream:
             sum(s.compared for s in found),
         )
 
-    def went(self, events: int, accepted: int) -> None:
-        """So many events were gone through; U is made anew where they have become rare."""
+    def went(self, events: int, accepted: NDArray[np.int64]) -> None:
+        """So many events were gone through, and these of them accepted; U is made anew where that has become rare."""
+        self.accepted.append(self.events + accepted)
         self.events += events
-        self.accepted += accepted
-        if self.until_check > 0:
+        doublings = self.events // CHECK
+        if self.events % CHECK or doublings & (doublings - 1):
             return
-        window, self.checked = self.events - self.checked, self.events
-        rare, self.accepted = RARE * self.accepted < window, 0
+        begin = self.events // 2 if self.events > CHECK else 0
+        if RARE * sum(int((some >= begin).sum()) for some in self.accepted) >= self.events - begin:
+            return
         pool, now = self.pool, self.envelope
-        if not rare:
-            return
-        if now.count is None and pool.shortest < SHORTER * now.reach and ROWS_PER_EVENT * self.events >= pool.size:
+        if self._norms_pay(self.events) and pool.shortest < SHORTER * now.reach:
             self._start(Envelope(pool.shortest))
-        elif now.count != pool.count and PRODUCTS_PER_EVENT * self.events >= pool.size * pool.count * pool.width:
+        elif self._distances_pay(self.events) and now.count != pool.count:
             self._start(Envelope(pool.shortest, pool.count))
 
 
