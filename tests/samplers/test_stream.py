@@ -186,7 +186,7 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
         every = torch.arange(len(shard.features))
         bounds = shard.bounds.at(every).numpy().copy()
         if shard.fresh:  # the events of a block and the masses that they were drawn from belong together
-            shard.masses = Masses(lambda ids: bounds[ids], len(bounds))
+            shard.masses = Masses(bounds, np.copy)
         shard.fresh = not shard.fresh
         return shard.masses
 

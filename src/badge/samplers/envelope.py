@@ -23,11 +23,11 @@ __all__ = ["SEGMENT", "Envelope", "Masses", "Upper"]
 SEGMENT = 4096
 #: Positions of a leaf: 64 leaves of 64 rows are looked at to find a row in a segment.
 LEAF = 64
-#: Positions whose masses are worked out at a time.
-PASS = 64 * SEGMENT
+#: Leaves whose masses are worked out at a time.
+PASS = 4096
 
-#: U of some rows, by a slice or an array of positions.
-Upper = Callable[[Any], NDArray[np.float64]]
+#: U of rows from their values, of any shape, in fresh memory.
+Upper = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,23 @@ class Envelope:
 class Masses:
     """U of some segments, summed: on which row does a place in a segment's mass fall?
 
-    >>> u = np.array([1.0, 0.0, 2.0])
-    >>> masses = Masses(lambda ids: u[ids], len(u))
-    >>> masses.segments.tolist(), masses.rows(np.array([0, 0]), np.array([0.5, 1.0])).tolist()
-    ([3.0], [0, 2])
+    U is a function of one number per row, `upper(values)`, so that nothing of the size of the pool is kept for it.
+
+    >>> masses = Masses(np.array([1.0, 0.0, 2.0]), lambda values: 10 * values)
+    >>> masses.segments.tolist(), masses.rows(np.array([0, 0]), np.array([5.0, 10.0])).tolist()
+    ([30.0], [0, 2])
     """
 
-    def __init__(self, upper: Upper, count: int) -> None:
-        self.upper, self.count = upper, count
-        leaves = np.zeros(-(-count // SEGMENT) * (SEGMENT // LEAF))
-        for start in range(0, count, PASS):
-            stop = min(start + PASS, count)
-            mass = np.zeros(-(-(stop - start) // LEAF) * LEAF)
-            mass[: stop - start] = upper(slice(start, stop))
-            # A cumulative sum adds in order, on every machine.
-            leaves[start // LEAF :][: len(mass) // LEAF] = mass.reshape(-1, LEAF).cumsum(axis=1)[:, -1]
+    def __init__(self, values: NDArray[Any], upper: Upper) -> None:
+        self.values, self.upper = values, upper
+        whole = len(values) // LEAF * LEAF
+        self.whole = values[:whole].reshape(-1, LEAF)  # the leaves but for a last one that is not full
+        self.last = np.zeros((1, LEAF), dtype=values.dtype)
+        self.last[0, : len(values) - whole] = values[whole:]
+        leaves = np.zeros(-(-len(values) // SEGMENT) * (SEGMENT // LEAF))
+        for start in range(0, -(-len(values) // LEAF), PASS):
+            mass = self._leaves(np.arange(start, min(start + PASS, -(-len(values) // LEAF))))
+            leaves[start : start + len(mass)] = mass.cumsum(axis=1)[:, -1]  # adds in order, on every machine
         self.leaves = leaves.reshape(-1, SEGMENT // LEAF).cumsum(axis=1)
 
     @property
@@ -64,12 +66,23 @@ class Masses:
         mass: NDArray[np.float64] = self.leaves[:, -1].copy()
         return mass
 
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """U of some rows."""
+        return self.upper(self.values[rows])
+
     def rows(self, segment: NDArray[np.int64], rest: NDArray[np.float64]) -> NDArray[np.int64]:
         """The row on which each place `rest` in a segment's mass falls."""
         leaf = places_in_rows(self.leaves[segment], rest)
         rest = rest - np.where(leaf > 0, self.leaves[segment, leaf - 1], 0.0)
-        start = segment * SEGMENT + leaf * LEAF
-        ids = start[:, None] + np.arange(LEAF)
-        mass = self.upper(np.minimum(ids, self.count - 1).reshape(-1)).reshape(ids.shape)
-        mass[ids >= self.count] = 0.0
-        return start + places_in_rows(mass.cumsum(axis=1), rest)
+        leaf += segment * (SEGMENT // LEAF)
+        return leaf * LEAF + places_in_rows(self._leaves(leaf).cumsum(axis=1), rest)
+
+    def _leaves(self, leaf: NDArray[np.int64]) -> NDArray[np.float64]:
+        """U of all rows of some leaves, [n, LEAF]; 0 behind the last row."""
+        full = len(self.whole)
+        values = self.whole[np.minimum(leaf, full - 1)] if full else np.repeat(self.last, len(leaf), axis=0)
+        behind = leaf == full
+        values[behind] = self.last
+        mass = self.upper(values)
+        mass[behind, len(self.values) - full * LEAF :] = 0.0
+        return mass

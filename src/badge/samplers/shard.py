@@ -8,8 +8,8 @@ were only there to save work.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,11 +30,15 @@ OVERHEAD = 2**18
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """Centres from number `since` on, the positions of those that are rows of the pool (−1: given), and the lens."""
+    """Centres from number `since` on, and the positions of those that are rows of the pool (−1: given).
+
+    `shortest` is the smallest norm of all centres, `lens` how rows are looked at for estimates.
+    """
 
     since: int
     rows: Rows
     positions: NDArray[np.int64]
+    shortest: float
     lens: Lens
 
 
@@ -111,7 +115,7 @@ class Shard:
         self.bounds.settle()
         places = masses.rows(events.segment, events.rest)
         ids = torch.from_numpy(places).to(self.features.device)
-        threshold = torch.from_numpy(events.mark * masses.upper(places)).to(ids.device)
+        threshold = torch.from_numpy(events.mark * masses.of(places)).to(ids.device)
         # What is known rejects most events without work.
         open_ = (threshold < self.bounds.at(ids)).nonzero()[:, 0]
         kept, rows = [], []
@@ -159,6 +163,7 @@ class Shard:
             self.centres.look_through(news.lens)
         late = self.centres.count - news.since
         self.centres.add(_on(news.rows[late:], self.features.device))
+        self.centres.shortest = news.shortest
         mine = news.positions[(news.positions >= self.start) & (news.positions < self.start + len(self.features))]
         self.bounds.sq_dists[self._ids(mine)] = 0
 
@@ -167,18 +172,18 @@ class Shard:
         if self.masses is None or envelope != self.envelope:
             if envelope.count is not None:
                 early = envelope.count - news.since
-                self._add(News(news.since, news.rows[:early], news.positions[:early], news.lens))
-            self.masses, self.envelope = Masses(self._upper(envelope), len(self.features)), envelope
+                shortest = news.shortest if early == len(news.rows) else math.inf  # of so many centres it is not known
+                self._add(News(news.since, news.rows[:early], news.positions[:early], shortest, news.lens))
+            self.masses, self.envelope = self._masses(envelope), envelope
         self._add(news)
         return self.masses
 
-    def _upper(self, envelope: Envelope) -> Any:
+    def _masses(self, envelope: Envelope) -> Masses:
         if envelope.count is None:
-            sq_norms = self.features.sq_norms.cpu()
-            return lambda ids: sum_of_norms(sq_norms[ids], envelope.reach).numpy()
+            sq_norms = self.features.sq_norms.cpu().numpy()
+            return Masses(sq_norms, lambda some: sum_of_norms(torch.from_numpy(some), envelope.reach).numpy())
         self.bounds.update_all()
-        exact = self.bounds.sq_dists.cpu().numpy().copy()
-        return lambda ids: exact[ids]
+        return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
 
 
 def _on(rows: Rows, device: torch.device) -> Rows:

@@ -114,14 +114,14 @@ class Pool:
         """More centres; of given ones, which are not rows of the pool, the positions are −1."""
         if not len(rows):
             return
-        sq_norms = rows.sq_norms()
-        check_norms(sq_norms)
+        sq_norms = rows.double().sq_norms()
+        check_norms(sq_norms.to(rows.factors[0].dtype))
         before = self.count
         self.centres.append(rows)
         self.positions.append(positions)
         self.count += len(rows)
         self.width = sum(f.shape[1] for f in rows.factors)
-        self.shortest = min(self.shortest, math.sqrt(float(rows.double().sq_norms().min())))
+        self.shortest = min(self.shortest, math.sqrt(float(sq_norms.min())))
         if before < self.tuning.sketch_from <= self.count:
             sketch = useful_sketch(Rows.cat(self.centres))
             if sketch is not None:
@@ -165,5 +165,5 @@ class Pool:
             parts.append(rows[max(0, since - end) :])
             positions.append(where[max(0, since - end) :])
         if not parts:
-            return News(since, self.centres[0][:0], np.empty(0, dtype=np.int64), self.lens)
-        return News(since, Rows.cat(parts[::-1]), np.concatenate(positions[::-1]), self.lens)
+            return News(since, self.centres[0][:0], np.empty(0, dtype=np.int64), self.shortest, self.lens)
+        return News(since, Rows.cat(parts[::-1]), np.concatenate(positions[::-1]), self.shortest, self.lens)

@@ -132,6 +132,7 @@ class Bounds:
         """
         ages = (self.centres.count - self.seen[ids]).clamp_(min=self.tuning.young)
         kinds = ages.double().log2_().long()
+        kinds[torch.bincount(kinds)[kinds] < self.tuning.few] = int(kinds.max())
         lens = self.centres.lens
         probe = lens.probe(lens(exact.rows, self.sq_norms[ids]))
         found = self.at(ids)

@@ -23,7 +23,7 @@ class Centres:
     def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.count = 0
-        self.shortest = math.inf  # smallest norm
+        self.shortest = math.inf  # smallest norm, as far as it is known
         self.lens = Lens()
         self.exact = Exact(Rows(()), None)
         self.view = View(Rows(()), torch.empty(0))
@@ -43,7 +43,6 @@ class Centres:
             plain = self.lens.sketch is None and self.lens.origin is None
             seen = self.exact.rows if plain else _grown(self.view.rows, begin, view.rows)
             self.view = View(seen, _appended(self.view.sq_norms, begin, view.sq_norms))
-        self.shortest = min(self.shortest, math.sqrt(float(rows.double().sq_norms().min())))
 
     def look_through(self, lens: Lens) -> None:
         """Estimates are made through another lens from now on."""

@@ -24,6 +24,8 @@ class Tuning:
     part: int = 1024
     #: Rows that lack fewer centres than this are brought up to date together, whatever each of them has seen.
     young: int = 512
+    #: Fewer rows than this of one age are not worth products of their own: they go with the oldest.
+    few: int = 32
     #: Rows that need no more look are dropped from a comparison once fewer than this share is left: dropping copies.
     follow: float = 0.7
     #: Centres out of reach are left out of a comparison where at most this share is within it: leaving out copies.
