@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.masks import unmasked
 from badge.errors import InputError
 
 __all__ = [
@@ -57,12 +58,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     Traceback (most recent call last):
     badge.errors.InputError: embeddings are not rows of one length: ...
     """
-    if isinstance(values, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(values)
-        rows = np.flatnonzero(hidden.reshape(len(hidden), -1).any(axis=1)) if hidden.ndim else np.flatnonzero(hidden)
-        if len(rows):
-            raise InputError(f"{name} are masked in {name_rows(rows)}: fill or drop them, a mask is not read")
-        return np.asarray(values.data)
+    values = unmasked(values, name)
     try:
         return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.masks import unmasked
 from badge.errors import DataError
 
 __all__ = ["Dataset", "is_image", "learning_rate"]
@@ -42,7 +43,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
-            x, y = _examples(getattr(self, f"X_{part}")), np.asarray(getattr(self, f"y_{part}"))
+            x, y = (unmasked(getattr(self, f"{kind}_{part}"), f"{self.name}: {kind}_{part}") for kind in "Xy")
+            x, y = _examples(x), np.asarray(y)
             _check(self.name, part, x, y, self.classes)
             object.__setattr__(self, f"X_{part}", x)
             object.__setattr__(self, f"y_{part}", y.astype(np.int64, copy=False))

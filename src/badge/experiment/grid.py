@@ -19,6 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.experiment.cell import Cell
 
@@ -107,7 +108,7 @@ def _pairs(block: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _seeds(block: Mapping[str, Any]) -> list[Any]:
     seeds = block.get("seeds", 1)
-    return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    return list(seeds) if isinstance(seeds, list) else list(range(whole(seeds, "seeds")))
 
 
 def _list(block: Mapping[str, Any], key: str) -> list[Any]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
+from badge.core.masks import unmasked
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
 from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, positional, without_label
@@ -156,6 +157,7 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
     for i, item in enumerate(items):
         if item is None:
             raise InputError(f"row {start + i} of the pool is None: drop it from the pool")
+        unmasked(item, f"values of row {start + i} of the pool")
     try:
         if isinstance(items[0], list) or (needs == 1 and _is_row(items[0])):
             return torch.as_tensor(np.asarray(items))

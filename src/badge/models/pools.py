@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
+from badge.core.masks import unmasked
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, without_label
 from badge.models.tables import is_frame, listed, series, without_label_columns
@@ -102,8 +103,7 @@ def _array(pool: Any, forward: Forward | None) -> Pool:
         raise InputError("the pool is a single number: an array with one row per example is needed")
     if isinstance(pool, Tensor):
         return _plain(len(pool), lambda which: pool[_index(which, pool.device)], lambda i: pool[i])
-    if isinstance(pool, np.ma.MaskedArray):
-        raise InputError("the pool is a masked array: fill its gaps (pool.filled(...)), or drop these rows")
+    pool = unmasked(pool, "the pool's values")
     if pool.dtype.kind in "US":
         return _sequence(pool.tolist(), forward)
     if pool.dtype.kind == "O":
@@ -176,6 +176,7 @@ def _columns(columns: dict[str, Any]) -> Pool:
 
 
 def _column(values: Any, name: str) -> Any:
+    values = unmasked(values, f"the values of column {name!r}")
     if isinstance(values, Tensor | np.ndarray) and values.ndim == 0:
         raise InputError(f"the column {name!r} is a single number: one entry per example is needed")
     if isinstance(values, Tensor | np.ndarray | list | tuple):
@@ -227,6 +228,7 @@ def stacked(items: list[Any]) -> Any:
     if isinstance(first, tuple) and all(isinstance(item, tuple) and len(item) == len(first) for item in items):
         parts = tuple(stacked(list(part)) for part in zip(*items, strict=True))
         return parts if all(isinstance(part, Tensor | np.ndarray) for part in parts) else items
+    items = [unmasked(item, "an example's values") for item in items]
     for kind, stack in ((Tensor, torch.stack), (np.ndarray, np.stack)):
         if isinstance(first, kind) and all(isinstance(item, kind) and item.shape == first.shape for item in items):
             return stack(items)

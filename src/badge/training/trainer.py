@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from badge.core.arrays import as_array
 from badge.core.devices import usable_device
+from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
 from badge.errors import InputError, ModelError
 from badge.models.batches import network_inputs
@@ -215,7 +217,7 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
 def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
     x = _stacked(examples)
     parts = list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
-    y = torch.as_tensor(np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels))
+    y = torch.as_tensor(as_array(labels, "labels"))
     n = len(parts[0])
     if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
         raise InputError(
@@ -241,6 +243,7 @@ def _stacked(examples: Any) -> Inputs:
     """All examples as tensors: a tensor or array without a copy, a map-style data set item by item, once."""
     if isinstance(examples, Tensor):
         return examples.detach()
+    examples = unmasked(examples, "examples")
     if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
         return torch.from_numpy(np.require(examples, requirements=["C", "W"]))
     if isinstance(examples, tuple):

@@ -1,0 +1,28 @@
+"""Masked arrays: what is behind a mask must not be read as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from badge.errors import InputError
+
+__all__ = ["unmasked"]
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """`values`, of a masked array that hides nothing its data; one that hides something is refused.
+
+    >>> unmasked(np.ma.masked_array([1, 2], mask=[False, True]), "labels")
+    Traceback (most recent call last):
+    badge.errors.InputError: labels are masked in 1 row (first: 1): fill these gaps (filled(...)), or drop the rows
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    hidden = np.ma.getmaskarray(values)
+    rows = np.flatnonzero(hidden.reshape(len(hidden), -1).any(axis=1) if hidden.ndim else hidden)
+    if len(rows):
+        many = f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {', '.join(map(str, rows[:5]))})"
+        raise InputError(f"{name} are masked in {many}: fill these gaps (filled(...)), or drop the rows")
+    return values.data
