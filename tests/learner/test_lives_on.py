@@ -654,3 +654,38 @@ def test_the_loop_goes_on_after_any_line_was_lost(line: int, tmp_path: Path) -> 
         assert len(told) >= len(labels) - 5  # what the lost line held is missing, and nothing else
         learner.tell(list(learner.ask(3)), [0, 1, 0])
     make(path, strategy="albl").close()
+
+
+def test_memory_of_another_version_is_left_behind_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with make(path, strategy="albl") as learner:
+        rounds(learner, 3)
+    old = journal.read(path)
+    for event in old:
+        if "memory" in event:
+            event["memory"] = {"all": {"weights_of_an_older_version": [1, 2]}}
+    path.unlink()
+    with journal.Journal(path) as written:
+        written.append(*old)
+    with make(path, strategy="albl") as learner:
+        with pytest.warns(UserWarning, match="is of another version of it .*: it starts without memory"):
+            ids = learner.ask(4)
+        learner.tell(ids, TRUTH[ids])
+        learner.ask(4)
+        assert len(learner.labels) == 16
+
+
+def test_a_model_of_the_other_kind_is_refused() -> None:
+    learner = make(initial={0: [0], 1: [1]}, multilabel=True)
+    with pytest.raises(InputError, match="the model gives one label per example, and the classes are for any number"):
+        _ = learner.outputs
+
+
+def test_history_is_read_on(tmp_path: Path) -> None:
+    learner = make(tmp_path / "j.jsonl")
+    for n in range(1, 5):
+        rounds(learner, 1)
+        first = learner.history
+        assert len(first) == 4 * n and [row.event for row in first] == [row.event for row in learner.history]
+    learner.close()
+    assert make(tmp_path / "j.jsonl").history.rows == first.rows

@@ -11,7 +11,7 @@ from typing import Any
 from badge.errors import MissingExtraError
 from badge.journal.events import Event, Id
 
-__all__ = ["Given", "History", "history"]
+__all__ = ["Given", "History", "Story", "history"]
 
 #: rows of the table in a notebook
 SHOWN = 20
@@ -72,43 +72,56 @@ class History:
 COLUMNS = [field.name for field in fields(Given)]
 
 
-def history(events: Iterable[Event]) -> History:
-    """The labels in a journal's events.
+class Story:
+    """The labels in a journal's events, as far as it was read; `History` of what there is now.
 
     >>> told = {"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}
-    >>> [(row.id, row.label, row.by) for row in history([told])]
+    >>> [(row.id, row.label, row.by) for row in Story().read([told])]
     [(3, 'cat', 'ann')]
     """
-    rows: list[Given] = []
-    predicted: dict[Id, Any] = {}
-    rounds: dict[Id, int] = {}
-    right = seen = 0
 
-    def add(number: int, event: Event, kind: str, id: Id, label: Any) -> None:
-        nonlocal right, seen
-        said = predicted.get(id) if kind == "tell" else None
-        correct = None if said is None else said == label
-        seen, right = seen + (correct is not None), right + bool(correct)
-        share = right / seen if seen else None
-        asked = rounds.get(id) if kind in ("tell", "relabel") else None
-        rows.append(Given(number, event.get("at"), kind, id, label, event.get("by"), asked, said, correct, share))
+    def __init__(self) -> None:
+        self.events = 0  # that were read
+        self._rows: list[Given] = []
+        self._predicted: dict[Id, Any] = {}
+        self._rounds: dict[Id, int] = {}
+        self._right = self._seen = 0
 
-    for number, event in enumerate(events, start=1):
+    def read(self, events: Iterable[Event]) -> History:
+        """Read on with the events that follow."""
+        for event in events:
+            self.events += 1
+            self._read(event)
+        return History(list(self._rows))
+
+    def _read(self, event: Event) -> None:
         kind = event["event"]
         if kind == "learner":
-            for id, label in zip(event["initial"]["ids"], event["initial"]["labels"], strict=True):
-                add(number, event, "initial", id, label)
+            self._add(event, "initial", event["initial"]["ids"], event["initial"]["labels"])
         elif kind == "ask":
-            rounds.update(dict.fromkeys(event["ids"], event["round"]))
+            self._rounds.update(dict.fromkeys(event["ids"], event["round"]))
             if event.get("predicted") is not None:
-                predicted.update(zip(event["ids"], event["predicted"], strict=True))
+                self._predicted.update(zip(event["ids"], event["predicted"], strict=True))
         elif kind == "tell":
             way = "import" if "source" in event else "unasked" if event.get("unasked") else "tell"
-            for id, label in zip(event["ids"], event["labels"], strict=True):
-                add(number, event, way, id, label)
+            self._add(event, way, event["ids"], event["labels"])
         elif kind == "relabel":
-            add(number, event, "relabel", event["id"], event["label"])
-    return History(rows)
+            self._add(event, "relabel", [event["id"]], [event["label"]])
+
+    def _add(self, event: Event, kind: str, ids: list[Id], labels: list[Any]) -> None:
+        at, by = event.get("at"), event.get("by")
+        for id, label in zip(ids, labels, strict=True):
+            said = self._predicted.get(id) if kind == "tell" else None
+            correct = None if said is None else said == label
+            self._seen, self._right = self._seen + (correct is not None), self._right + bool(correct)
+            share = self._right / self._seen if self._seen else None
+            asked = self._rounds.get(id) if kind in ("tell", "relabel") else None
+            self._rows.append(Given(self.events, at, kind, id, label, by, asked, said, correct, share))
+
+
+def history(events: Iterable[Event]) -> History:
+    """The labels in a journal's events."""
+    return Story().read(events)
 
 
 def _text(value: Any) -> str:

@@ -72,7 +72,7 @@ class Ids:
         return text not in self
 
     def sort(self, ids: Iterable[Id]) -> list[Id]:
-        return sorted(ids, key=_rank)
+        return sorted(ids, key=None if self.own is None else _rank)
 
     def _one(self, value: Any) -> Id:
         if self._position is not None:

@@ -12,7 +12,7 @@ from badge.journal.events import Id, Label
 from badge.learner.advice import Advice, advice
 from badge.learner.agreement import Agreement, agreement
 from badge.learner.book import Book
-from badge.learner.history import History, history
+from badge.learner.history import History, Story
 
 __all__ = ["Known"]
 
@@ -21,6 +21,7 @@ class Known:
     """The reading half of a learner; each call is one consistent look."""
 
     _book: Book
+    _story: Story | None = None  #: as far as `history` was read
 
     @property
     def labels(self) -> dict[Id, Any]:
@@ -77,8 +78,11 @@ class Known:
         """Every label given, in order: when, by whom, what the model had predicted before, prequential accuracy."""
         with self._book.lock():
             self._book.ledger()
-            events = list(self._book.journal.events)
-        return history(events)
+            story, self._story = self._story or Story(), None  # read twice where an interrupt comes in between
+            events = self._book.journal.events
+            rows = story.read(events[story.events :])
+            self._story = story
+        return rows
 
     def agreement(self) -> Agreement:
         """Of what several people have labelled: agreement per example, Cohen's κ per pair of people."""

@@ -185,7 +185,7 @@ class Work:
         if outputs is not None and (strategies.wants_labeled(self.strategy) or memory is not None):
             labeled = outputs[of.labeled]
         if memory is not None and labeled is not None:
-            memory.restore(of.memory or self._blank)  # a call that failed half-way must leave no trace
+            _restore(memory, of.memory, self._blank)  # a call that failed half-way must leave no trace
             if of.label_round == of.round:
                 said = of.classes.targets(of.classes.predicted(labeled.probabilities[:].numpy(force=True)))
                 right = (said == of.targets).reshape(len(said), -1).all(axis=1)
@@ -231,6 +231,18 @@ def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[...
     """`badge.predict` is told that labels are lists, since a network's logits do not say so; another function knows."""
     ours = given is predict or (isinstance(given, partial) and given.func is predict)
     return partial(given, multilabel=True) if ours and multilabel else given
+
+
+def _restore(strategy: Stateful, memory: dict[str, Any] | None, blank: dict[str, Any]) -> None:
+    try:
+        strategy.restore(memory or blank)
+    except (KeyError, TypeError, ValueError) as error:
+        warnings.warn(
+            f"what the journal remembers for {type(strategy).__name__} is of another version of it ({error!r}): it starts "
+            "without memory, and the labels are all there",
+            stacklevel=4,
+        )
+        strategy.restore(blank)
 
 
 def _lacks_labels(error: Exception) -> bool:
