@@ -26,7 +26,7 @@ def run(script: str, folder: Path) -> dict[str, int]:
         str(HERE / script),
         str(folder),
     ]  # kill_loop.py: 100 SIGKILLs, of the long run a hundredth
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=900, check=False)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout))
 

@@ -90,6 +90,7 @@ def main(folder: Path, times: int, seed: int) -> None:
     for line in whole.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
     states = {n: state(events[:n], path) for n in range(1, len(events) + 1)}
+    numbers = {line: n for n, line in enumerate(whole.splitlines(), start=1)}
     chance, found = random.Random(seed), Counter()
     for _ in range(times):
         kind, data = mutated(whole, chance)
@@ -102,11 +103,11 @@ def main(folder: Path, times: int, seed: int) -> None:
             except JournalError as error:
                 assert re.search(r", line \d+: ", str(error)), f"{kind}: no line in {error}"
                 found["refused, line named"] += 1
-                if data and check_repair(path, data, whole):
+                if data and check_repair(path, data, numbers, events):
                     found["repaired and opened"] += 1
                 continue
         assert held == events[: len(held)], f"{kind}: a silent change"
-        if held:
+        if 0 < len(held) < len(events):
             assert state(held, path) == states[len(held)]
         if caught:
             found["torn last write, with a warning"] += 1
@@ -120,9 +121,9 @@ def main(folder: Path, times: int, seed: int) -> None:
     )
 
 
-def check_repair(path: Path, data: bytes, whole: bytes) -> bool:
+def check_repair(path: Path, data: bytes, numbers: dict[bytes, int], events: list[dict]) -> bool:
     """Every line that the mutation left whole is kept; what was there is kept beside."""
-    untouched = {line for line in whole.splitlines() if line in data}
+    untouched = [n for line, n in numbers.items() if line in data]
     try:
         done = repair(path)
     except JournalError as error:
@@ -130,9 +131,7 @@ def check_repair(path: Path, data: bytes, whole: bytes) -> bool:
         return False
     with Journal(path) as opened:
         kept = list(opened.events)
-    originals = {line: n for n, line in enumerate(whole.splitlines(), start=1)}
-    sound = quietly_read(path.with_name("sound.jsonl"))
-    assert all(kept[originals[line] - 1] == sound[originals[line] - 1] for line in untouched), "a sound line was lost"
+    assert all(kept[n - 1] == events[n - 1] for n in untouched), "a sound line was lost"
     if kept[0]["event"] == "learner":
         recorded_ledger(kept, path)  # the loop can go on
     assert done.aside is not None and done.aside.read_bytes() == data
