@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -167,19 +168,31 @@ def test_cuts_are_at_whole_segments(shards: int) -> None:
 
 
 class Deserted:
-    """Ray, of which all nodes that could compute are gone."""
+    """Ray, of which no node is left that could compute; or not even that of this process."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
 
     def wait(self, refs: Any, **options: Any) -> Any:
         return [], refs
 
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(gcs_address="127.0.0.1:1", get_node_id=lambda: self.home)
+
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": False, "Resources": {"CPU": 8.0}}, {"Alive": True, "Resources": {}}]
+        place = {"NodeManagerAddress": "127.0.0.1", "NodeManagerPort": 1}
+        return [
+            {"NodeID": "a", "Alive": False, "Resources": {"CPU": 8.0}, **place},
+            {"NodeID": "b", "Alive": True, "Resources": {}, **place},
+        ]
 
 
-def test_all_nodes_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("home", "message"), [("a", "the node of this process is gone"), ("b", "no node of the Ray")])
+def test_all_nodes_gone_is_one_line(home: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from badge.cluster import session
 
     monkeypatch.setattr(session, "PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr(session, "_head_answers", lambda ray: True)
-    with pytest.raises(ClusterError, match="no node of the Ray cluster is left that could compute"):
-        session.get(Deserted(), ["something"])
+    monkeypatch.setattr(session, "_answers", lambda host, port: True)
+    with pytest.raises(ClusterError, match=message) as caught:
+        session.get(Deserted(home), ["something"])
+    assert "\n" not in str(caught.value)

@@ -134,25 +134,34 @@ def errors_from_afar(ray: Any) -> Iterator[None]:
 
 
 class _Watch:
-    """Looks whether a node that can compute is left; new ones are waited for a while."""
+    """Looks whether a node that can compute is left; where only the node of this process is there yet, others are waited for."""
 
     def __init__(self, ray: Any) -> None:
         self.ray, self.alone_since = ray, float("inf")
+        self.home = ray.get_runtime_context().get_node_id()
 
     def look(self) -> None:
-        if _head_answers(self.ray) and any(n["Alive"] and n["Resources"].get("CPU") for n in self.ray.nodes()):
+        """Sockets are asked first: Ray takes a while to notice a death, and ends this process over that of its own node."""
+        head = self.ray.get_runtime_context().gcs_address
+        nodes = {node["NodeID"]: node for node in self.ray.nodes()} if _answers(*head.rsplit(":", 1)) else {}
+        if self.home not in nodes or not _up(nodes[self.home]):
+            raise ClusterError(f"the node of this process is gone from the Ray cluster: {AGAIN}")
+        if any(node["Resources"].get("CPU") and _up(node) for node in nodes.values()):
             self.alone_since = float("inf")
             return
         self.alone_since = min(self.alone_since, time.monotonic())
         if time.monotonic() - self.alone_since > PATIENCE_SECONDS:
-            raise ClusterError(
-                "no node of the Ray cluster is left that could compute: start it again and run the same call, which continues"
-            )
+            raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
 
 
-def _head_answers(ray: Any) -> bool:
-    """Whether the head takes connections; asking a dead one through Ray would end this process after a minute."""
-    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+AGAIN = "start it again and run the same call, which continues"
+
+
+def _up(node: dict[str, Any]) -> bool:
+    return bool(node["Alive"]) and _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
+
+
+def _answers(host: str, port: int | str) -> bool:
     with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
         return True
     return False
