@@ -134,7 +134,7 @@ def errors_from_afar(ray: Any) -> Iterator[None]:
 
 
 class _Watch:
-    """Looks whether a node that can compute is left; where only the node of this process is there yet, others are waited for."""
+    """Looks whether a node that can compute is left; for a while others are waited for."""
 
     def __init__(self, ray: Any) -> None:
         self.ray, self.alone_since = ray, float("inf")
