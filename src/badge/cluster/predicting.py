@@ -202,8 +202,9 @@ def _part_rows(plan: pieces.Plan, tried: Outputs, batch_size: int) -> int:
 
 
 def _pickled(model: Any) -> bytes:
+    ray = require_ray()
     try:
-        content: bytes = require_ray().cloudpickle.dumps(model)
+        content: bytes = ray.cloudpickle.dumps(model)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"the model cannot be pickled, so workers cannot have copies of it: {reason}") from error
