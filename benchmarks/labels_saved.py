@@ -64,7 +64,7 @@ def curve(
 
 
 def measure(
-    seeds: int = 5, batch: int = 100, labels: int = 3000, targets: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8)
+    seeds: int = 5, batch: int = 100, labels: int = 3000, targets: tuple[float, ...] = (0.5, 0.6, 0.7, 0.75, 0.8)
 ) -> Any:
     """Mean accuracies of both, and the labels that each needs for the targets (linear between batches)."""
     pool, y, training = texts()

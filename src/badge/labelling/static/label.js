@@ -24,7 +24,9 @@ const showClasses = (found) => {
   const names = found.map((one) => one.name);
   if (names.join("\n") === classes.join("\n")) return;
   classes = names;
-  $("find-row").hidden = names.length <= 12;
+  const many = names.length > 12;
+  $("find-row").hidden = !many;
+  document.body.classList.toggle("many", many);
   $("classes").replaceChildren(...names.map((name, i) => {
     const key = KEYS[i];
     const button = element("button", { type: "button", class: "class" },
