@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +13,69 @@ import torch
 import badge.cluster
 from badge.cluster import session
 from badge.errors import ClusterError, MissingExtraError
+
+LOCAL = """
+import sys, threading, time
+from pathlib import Path
+import psutil, torch, badge, badge.cluster
+from badge.cluster import predicting, session
+from badge.errors import BadgeError
+
+session.PATIENCE_SECONDS = session.LOOK_SECONDS = 0.5
+predicting.PART_ROWS = 8
+out, killing = Path(sys.argv[1]), sys.argv[2] == "kill"
+
+class Slow(torch.nn.Linear):
+    def forward(self, x):
+        time.sleep(0.2 if killing else 0.0)
+        return super().forward(x)
+
+def listening():
+    ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return {c.laddr.ip for p in ours for c in p.net_connections() if c.status == psutil.CONN_LISTEN}
+
+def kill():
+    while not list(out.glob("part-*")):
+        time.sleep(0.05)
+    print("listening", *sorted(listening()))
+    for process in psutil.Process().children(recursive=True):
+        if process.name() == "raylet":
+            process.kill()
+
+torch.manual_seed(0)
+net, pool = Slow(5, 3), torch.arange(800.0).reshape(160, 5) / 100
+if killing:
+    threading.Thread(target=kill, daemon=True).start()
+try:
+    got = badge.cluster.predict(net, pool, out, batch_size=8, workers=2)
+    print("same", torch.equal(got.embeddings[:], pool), session.require_ray().is_initialized())
+except BadgeError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def run(out: Path, how: str) -> str:
+    command = [sys.executable, "-c", LOCAL, str(out), how]
+    env = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
+    env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600, check=False)
+    return done.stdout + done.stderr[-2000:]
+
+
+def test_a_local_instance_and_its_end(tmp_path: Path) -> None:
+    """It listens on 127.0.0.1 only. With its node gone the call ends in one line, and a rerun continues."""
+    said = run(tmp_path / "out", "kill")
+    told = [line for line in said.splitlines() if line.startswith("ClusterError ")]
+    assert len(told) == 1 and "continues" in told[0], said
+    addresses = said.split("listening ")[1].splitlines()[0].split()
+    assert addresses and set(addresses) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    with pytest.raises(badge.errors.InputError, match="is not finished"):
+        badge.Outputs.load(tmp_path / "out")
+    made = {file: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("part-*/*.npy")}
+    assert made
+    said = run(tmp_path / "out", "go on")
+    assert "same True False" in said, said
+    assert made.items() <= {file: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("part-*/*.npy")}.items()
 
 
 def test_ray_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
