@@ -247,7 +247,7 @@ class ActiveLearner(Known):
                 number, ask = asks[-1]
                 if ask.select_seconds is None or not ask.ids:
                     raise InputError(
-                        "no model picked the last batch, it was drawn uniformly: name the ids, explain(ids)"
+                        "no model picked the last batch: name the ids, explain(ids) is about the model of now"
                     )
                 if self._explained is not None and self._explained[0] == number:
                     return self._explained[1]
