@@ -72,11 +72,31 @@ def ours(strategy: str) -> Callable[[Outputs, int], Pick]:
     return lambda outputs, k: lambda seed: select_from(outputs, k, strategy, seed=seed)
 
 
-def ours_coreset(outputs: Outputs, k: int) -> Pick:
-    """The second half of the outputs counts as labelled."""
-    half = len(outputs) // 2
-    pool, labeled = outputs[:half], outputs[half:]
-    return lambda seed: select_from(pool, k, "coreset", seed=seed, labeled=labeled)
+def ours_coreset(labels: int | None = None) -> Callable[[Outputs, int], Pick]:
+    """The last rows of the outputs count as labelled: so many, or half of them."""
+
+    def prepare(outputs: Outputs, k: int) -> Pick:
+        first = len(outputs) - min(labels or len(outputs), len(outputs) // 2)
+        pool, labeled = outputs[:first], outputs[first:]
+        return lambda seed: select_from(pool, k, "coreset", seed=seed, labeled=labeled)
+
+    return prepare
+
+
+def labelled_product(labels: int) -> Callable[[Outputs, int], Pick]:
+    """N × D by D × labelled into a preallocated buffer: what the distances to all labelled examples cost at least."""
+
+    def prepare(outputs: Outputs, k: int) -> Pick:
+        first = len(outputs) - min(labels, len(outputs) // 2)
+        pool, labeled = outputs.embeddings[:first], outputs.embeddings[first:].T.contiguous()
+        buffer = torch.empty(first, labeled.shape[1])
+
+        def multiply(seed: int) -> None:
+            torch.mm(pool, labeled, out=buffer)
+
+        return multiply
+
+    return prepare
 
 
 def ours_kdpp(method: Any, steps: int | None = None) -> Callable[[Outputs, int], Pick]:
@@ -178,7 +198,9 @@ def _all() -> dict[str, Contender]:
         Contender("plain furthest-first", plain_furthest),
         Contender("plain furthest-first, ties in float64", exact_furthest),
         Contender("bmdal-reg maxdist", peers.bmdal("MaxDistSelectionMethod"), package="bmdal-reg"),
-        Contender("ours coreset, half labelled", ours_coreset),
+        Contender("ours coreset, half labelled", ours_coreset()),
+        Contender("ours coreset, 500 labelled", ours_coreset(500)),
+        Contender("bare product with 500 labelled", labelled_product(500)),
         Contender("ours k-DPP exact", ours_kdpp("exact")),
         Contender("ours k-DPP mcmc", ours_kdpp("mcmc")),
         Contender("ours k-DPP mcmc, 100 steps", ours_kdpp("mcmc", 100)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard
 from badge.samplers.shards import LocalShards
-from laws import force_sketch, tuned
+from laws import ACCEPTED, TINY, chi_square, force_sketch, kmeanspp_law, sq_dists, tally, tuned
 
 module = importlib.import_module("badge.samplers.kmeanspp")
 N, K = 900, 50
@@ -61,6 +62,7 @@ TUNINGS = {
     "rows followed to the end": Tuning(follow=0.0, reachable=0.0),
     "rows dropped at once": Tuning(follow=1.0, reachable=1.0, part=5),
     "sketched": Tuning(sketch_from=1),
+    "from another origin": Tuning(origin_from=1),
     "sketched late": Tuning(sketch_from=40, block=30),
 }
 
@@ -209,3 +211,55 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
 def start_from_bounds(stream: Any, envelope: Any) -> None:
     stream.envelope, stream.mass, stream.first = envelope, 1.0, np.array([0, 1])
     stream.events, stream.accepted = 0, []
+
+
+# --- the law where U is made anew, and far from the origin -------------------------------------------------------------
+
+
+POINTS = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 1.0], [3.0, 1.0], [1.0, -1.0], [40.0, 9.0]])
+RESTARTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "duplicates, into the uniform rest": (5, {}),
+    "k is the number of distinct rows": (4, {}),
+    "the first centre is far away": (3, {"first": "max-norm"}),
+    "given": (2, {"given": badge.Dense(POINTS[[4, 5]] + 0.5)}),
+}
+
+
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize("name", RESTARTS)
+def test_law_where_the_stream_is_restarted(name: str, forced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it comes, and after every fourth event: from norms where these have changed, else from all distances."""
+    k, options = RESTARTS[name]
+    if forced:
+        for constant, value in (("CHECK", 4), ("RARE", 1), ("SHORTER", 1.0)):
+            monkeypatch.setattr(module, constant, value)
+    starts: list[Any] = []
+    start = module.Stream._start
+    monkeypatch.setattr(module.Stream, "_start", lambda stream, u: starts.append(u) or start(stream, u))
+    given = options["given"].as_matrix().numpy() if "given" in options else None
+    counts = tally(lambda rng: kmeanspp(badge.Dense(POINTS), k, rng, **options), 300, 3)
+    assert chi_square(counts, kmeanspp_law(POINTS, k, options.get("first", "uniform"), given)) > ACCEPTED
+    if forced or k > 3:
+        assert sum(u.count is not None for u in starts) >= 60
+        assert len(starts) > 400
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+def test_law_far_from_the_origin(offset: float) -> None:
+    """float64 vectors with a common offset: ‖x‖² + ‖c‖² − 2⟨x, c⟩ would have lost all its digits at 1e8."""
+    x = np.random.default_rng(0).normal(size=(5, 3)) + offset
+    counts = tally(lambda rng: kmeanspp(badge.Dense(x), 3, rng), 400, 4)
+    assert chi_square(counts, kmeanspp_law(x, 3)) > ACCEPTED
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("tuning", [Tuning(), TINY, replace(TINY, origin_from=2)], ids=["whole", "tiny", "shifted"])
+def test_greedy_picks_far_from_the_origin(offset: float, tuning: Tuning) -> None:
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=(60, 4)) + offset
+        picks = tuned(kcenter, tuning)(badge.Dense(x), 50, np.random.default_rng(seed)).tolist()
+        among = sq_dists(x)
+        greedy = picks[:1]
+        while len(greedy) < 50:
+            greedy.append(int(among[:, greedy].min(axis=1).argmax()))
+        assert picks == greedy

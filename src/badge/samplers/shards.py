@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from badge.features import Features, Rows
 from badge.features.rows import check_norms
-from badge.samplers.nearest import Lens, Tuning, useful_sketch
+from badge.samplers.nearest import Lens, Tuning, far_origin, useful_sketch
 from badge.samplers.shard import News, Shard
 
 __all__ = ["Here", "LocalShards", "Pool", "Shards", "answers", "sharded_by", "shards_of"]
@@ -122,10 +123,15 @@ class Pool:
         self.count += len(rows)
         self.width = sum(f.shape[1] for f in rows.factors)
         self.shortest = min(self.shortest, math.sqrt(float(sq_norms.min())))
+        if before < self.tuning.origin_from <= self.count:
+            self._look_through(Lens(origin=far_origin(Rows.cat(self.centres))))
         if before < self.tuning.sketch_from <= self.count:
-            sketch = useful_sketch(Rows.cat(self.centres))
-            if sketch is not None:
-                self.lens = Lens(sketch, self.lens.origin, self.lens.number + 1)
+            plain = Lens(origin=self.lens.origin)
+            self._look_through(Lens(useful_sketch(plain(Rows.cat(self.centres)).rows), plain.origin))
+
+    def _look_through(self, lens: Lens) -> None:
+        if lens.sketch is not None or lens.origin is not None:
+            self.lens = replace(lens, number=self.lens.number + 1)
 
     def rows(self, positions: NDArray[np.int64]) -> Rows:
         """Rows of the pool by position, which must rise."""

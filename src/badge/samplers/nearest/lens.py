@@ -15,10 +15,12 @@ from badge.features import Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
 
-__all__ = ["Lens", "Probe", "View"]
+__all__ = ["Lens", "Probe", "View", "far_origin"]
 
 #: Products of numbers so small that they vanish are an absolute error: so many of the smallest normal number.
 VANISHED = 4096
+#: Vectors are far from 0 where the squared norm of their mean is above so many times their mean squared distance from it.
+FAR = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +95,19 @@ class Lens:
         slack = 1 + self.rounding(x)
         d = x.rows.gram(y.rows).mul_(-2).add_(y.sq_norms, alpha=slack).amin(dim=1)
         return d.add_(x.sq_norms, alpha=slack).clamp_(min=0).double().add_(VANISHED * torch.finfo(d.dtype).tiny)
+
+
+def far_origin(rows: Rows) -> Tensor | None:
+    """The mean of plain vectors that lie far from 0 compared with their distances: products from there lose no digits.
+
+    >>> far_origin(Rows((torch.tensor([[1000.0], [1002.0]]),)))
+    tensor([1001.])
+    >>> far_origin(Rows((torch.tensor([[1.0], [-1.0]]),))) is None
+    True
+    """
+    if len(rows.factors) > 1:
+        return None
+    vectors = rows.factors[0].double()
+    mean = vectors.mean(dim=0)
+    far = mean.square().sum() > FAR * (vectors - mean).square().sum(dim=1).mean()
+    return mean.to(rows.factors[0].dtype) if bool(far) else None

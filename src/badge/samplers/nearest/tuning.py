@@ -30,6 +30,8 @@ class Tuning:
     follow: float = 0.7
     #: Centres out of reach are left out of a comparison where at most this share is within it: leaving out copies.
     reachable: float = 0.8
+    #: With so many centres it is looked whether plain vectors lie far from 0 compared with their distances.
+    origin_from: int = 16
     #: From so many centres on a sketch of the features is used, if it turns out to rule out most centres.
     sketch_from: int = 1024
     #: How many of the given centres furthest-first looks at for its first bounds on the whole pool.
