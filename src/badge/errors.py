@@ -33,9 +33,19 @@ __all__ = [
     "WriteError",
 ]
 
+#: The most characters of a message.
+LONGEST = 580
+
 
 class BadgeError(Exception):
-    """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose."""
+    """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
+
+    Its text is one line of bounded length, whatever values are quoted in it.
+    """
+
+    def __str__(self) -> str:
+        text = " ".join(super().__str__().split())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 class InputError(BadgeError, ValueError):

@@ -78,7 +78,7 @@ def test_logits_that_are_not_finite() -> None:
 
 def test_rows_that_do_not_sum_to_one() -> None:
     message = (
-        r"do not sum to 1 \(within .*\) in 1 row \(first: 3\): row 3 sums to 0.8; normalise them, or use Outputs.from"
+        r"do not sum to 1 \(within .*\) in 1 row \(first: 3\): row 3 sums to 0.8; normalise them, use Outputs.from"
     )
     with pytest.raises(InputError, match=message):
         badge.Outputs(changed(P, 3, 0.2), H)

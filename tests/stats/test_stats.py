@@ -375,7 +375,7 @@ def row(**changes: object) -> dict[str, list[object]]:
         ({"data": ["a"]}, "lack the columns model, strategy"),
         (row(test_accuracy=87.5), "divide percentages by 100"),
         (row(labels=10.5), "labels must be whole numbers; row 1 has 10.5"),
-        (row(seed="first"), "seed must be whole numbers: could not convert"),
+        (row(seed="first"), "the column seed must be numbers, not"),
         (row(batch_size=0), "batch_size must be ≥ 1; the smallest is 0"),
         (row(test_accuracy=math.nan), "no row has a test accuracy"),
         ({name: [] for name in stats.REQUIRED}, "0 rows"),

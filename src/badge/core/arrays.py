@@ -59,11 +59,21 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     badge.errors.InputError: embeddings are not rows of one length: ...
     """
     values = unmasked(values, name)
+    if isinstance(values, Tensor):
+        _check_held(values, name)
     try:
         return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{name} are not rows of one length: no array can be made of them ({reason})") from None
+
+
+def _check_held(tensor: Tensor, name: str) -> None:
+    """Refuse tensors whose numbers cannot be read in place."""
+    if tensor.layout != torch.strided:
+        raise InputError(f"{name} are a sparse tensor: pass .to_dense()")
+    if tensor.device.type == "meta":
+        raise InputError(f"{name} are a tensor on the device meta, which holds no numbers")
 
 
 def as_tensor(array: Any, name: str) -> Tensor:
@@ -72,7 +82,8 @@ def as_tensor(array: Any, name: str) -> Tensor:
         array = as_array(array, name)
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
-        if array.dtype.byteorder == ">" or (array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8)):
+        odd = array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8)
+        if array.dtype.byteorder == ">" or odd or array.dtype == np.uint64:  # of which numpy has two, torch knows one
             array = array.astype(np.float64)
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
@@ -80,6 +91,9 @@ def as_tensor(array: Any, name: str) -> Tensor:
             warnings.filterwarnings("ignore", message=".*not writable.*")  # it is never written
             array = torch.from_numpy(array)
     tensor: Tensor = array.detach()
+    _check_held(tensor, name)
+    if not tensor.ndim:
+        raise InputError(f"{name} are a single value: one row per example is needed")
     if tensor.is_complex():
         raise InputError(f"{name} have dtype {tensor.dtype}: float16, float32 or float64 is needed")
     if tensor.is_floating_point():
@@ -115,6 +129,8 @@ def as_index(ids: Any, n: int) -> Tensor:
     array = as_array(list(ids) if isinstance(ids, set | frozenset) else ids, "positions")
     if array.dtype.kind not in "iubf":
         raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u":
+        array = array.astype(np.int64) if not array.size or array.max() < 2**63 else array.astype(np.float64)
     index = torch.as_tensor(array.astype(array.dtype.newbyteorder("=")))
     if index.dtype == torch.bool:
         if index.shape != (n,):

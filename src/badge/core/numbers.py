@@ -7,7 +7,7 @@ from typing import Any
 
 from badge.errors import InputError
 
-__all__ = ["positive", "whole"]
+__all__ = ["flag", "positive", "whole"]
 
 
 def whole(value: Any, name: str, least: int = 1) -> int:
@@ -50,6 +50,13 @@ def positive(value: Any, name: str) -> float:
             if 0 < number < float("inf"):
                 return number
     raise InputError(f"{name} must be a number above 0, not {_shown(value)}")
+
+
+def flag(value: Any, name: str) -> bool:
+    """`value`, if it is True or False: of an array or a text it cannot be told what is meant."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {_shown(value)}")
+    return value
 
 
 def _shown(value: Any) -> str:

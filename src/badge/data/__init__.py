@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from badge.core.importing import imported
+from badge.core.names import name_of
+from badge.core.numbers import flag
 from badge.core.rng import generator
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
@@ -67,6 +69,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     """
     check_name(name)
     generator(seed)  # refuses what is not a seed
+    flag(standardise, "standardise")
     if name not in _ABOUT:
         stored = files.read(files.own_file(name) or Path(), "make it again with numpy.savez")
         about = _own(stored)
@@ -97,7 +100,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 def check_name(name: str) -> None:
     """Refuse what is neither a built-in set nor a file in `$BADGE_DATA` nor of the form package.module:load."""
-    if ":" not in name and name not in _ABOUT and files.own_file(name) is None:
+    if ":" not in name_of(name, "a data set") and name not in _ABOUT and files.own_file(name) is None:
         own = "your own as package.module:load or as <name>.npz in the folder that BADGE_DATA names"
         raise UnknownNameError("data set", name, [*NAMES, own])
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from badge.core.masks import unmasked
+from badge.core.arrays import as_array
+from badge.core.names import name_of
+from badge.core.numbers import positive, whole
 from badge.errors import DataError
 
 __all__ = ["Dataset", "is_image", "learning_rate"]
@@ -42,9 +44,14 @@ class Dataset:
     lr: float = 0.0
 
     def __post_init__(self) -> None:
+        name_of(self.name, "a data set")
+        object.__setattr__(self, "classes", whole(self.classes, "classes"))
+        for field in ("rows", "total"):
+            object.__setattr__(self, field, whole(getattr(self, field), field, least=0))
+        if self.lr is None or isinstance(self.lr, bool) or not isinstance(self.lr, int | float) or self.lr != 0:
+            object.__setattr__(self, "lr", positive(self.lr, "lr"))
         for part in ("train", "test"):
-            x, y = (unmasked(getattr(self, f"{kind}_{part}"), f"{self.name}: {kind}_{part}") for kind in "Xy")
-            x, y = _examples(x), np.asarray(y)
+            x, y = _examples(getattr(self, f"X_{part}"), part), as_array(getattr(self, f"y_{part}"), f"{part} labels")
             _check(self.name, part, x, y, self.classes)
             object.__setattr__(self, f"X_{part}", x)
             object.__setattr__(self, f"y_{part}", y.astype(np.int64, copy=False))
@@ -100,8 +107,8 @@ def learning_rate(shape: tuple[int, ...]) -> float:
     return 1e-3 if is_image(shape) else 1e-4
 
 
-def _examples(x: Any) -> Array:
-    array = np.asarray(x)
+def _examples(x: Any, part: str) -> Array:
+    array = as_array(x, f"{part} examples")
     return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
 
 

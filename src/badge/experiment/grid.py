@@ -30,6 +30,8 @@ else:
 
 __all__ = ["cells_of", "read_grid", "read_grids"]
 
+#: repeats that a number of seeds may ask for
+MOST_SEEDS = 10_000
 #: keys of a block whose values are lists, or one value
 AXES = ("pairs", "data", "model", "batch_size", "strategy", "seeds")
 #: keys that are handed to every cell of a block as they are
@@ -108,7 +110,11 @@ def _pairs(block: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _seeds(block: Mapping[str, Any]) -> list[Any]:
     seeds = block.get("seeds", 1)
-    return list(seeds) if isinstance(seeds, list) else list(range(whole(seeds, "seeds")))
+    if isinstance(seeds, list | tuple):
+        return list(seeds)
+    if whole(seeds, "seeds") > MOST_SEEDS:
+        raise InputError(f"seeds is the number of repeats, or a list of seeds; {seeds} repeats are too many")
+    return list(range(seeds))
 
 
 def _list(block: Mapping[str, Any], key: str) -> list[Any]:

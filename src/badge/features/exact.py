@@ -27,8 +27,8 @@ class Exact:
     """Rows, and where they are products of factors their squared norms in float64: all that pairs of them need.
 
     >>> x = Exact.of(Rows((torch.tensor([[1e8], [1e8 + 1], [0.0]], dtype=torch.float64),)))
-    >>> x.sq_dists(torch.tensor([0, 0, 1]), x, torch.tensor([1, 0, 2])).tolist()
-    [1.0, 0.0, 1.0000000200000002e+16]
+    >>> [f"{d:.9g}" for d in x.sq_dists(torch.tensor([0, 0, 1]), x, torch.tensor([1, 0, 2])).tolist()]
+    ['1', '0', '1.00000002e+16']
     """
 
     rows: Rows

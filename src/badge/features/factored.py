@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from badge.core.arrays import CHUNK_BYTES, RowSource, as_tensor, check_finite
+from badge.core.numbers import flag
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
@@ -105,6 +106,9 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     >>> [round(x, 4) for x in badge.gradient_embedding(out).as_matrix()[0].tolist()]
     [-0.4, -0.8, 0.4, 0.8]
     """
+    if not isinstance(outputs, Outputs):
+        raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}")
+    flag(bias, "bias")
     a: RowSource = Residual(outputs.probabilities, outputs.multilabel)
     if a.shape.numel() * 4 <= CHUNK_BYTES:
         a = a[:]  # small: work it out once

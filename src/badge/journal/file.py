@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
+from badge.core.names import path_of
 from badge.errors import JournalError
 from badge.journal.events import FORMAT, Event, NewFormat, check, now
 from badge.journal.lines import decode, digest, encode, parse
@@ -34,11 +35,11 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
     [{'event': 'note', 'text': 'hello'}]
     """
     try:
-        data = Path(path).read_bytes()
+        data = path_of(path, "a journal").read_bytes()
     except FileNotFoundError:
         raise JournalError(f"there is no journal {path}") from None
-    except OSError as error:
-        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        raise JournalError(f"cannot read the journal {path!r}: {getattr(error, 'strerror', error)}") from error
     return parse(data, path).events
 
 

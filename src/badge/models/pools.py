@@ -71,6 +71,8 @@ def _open(pool: Any, forward: Forward | None) -> Pool:
     if isinstance(pool, DataLoader):
         check_loader(pool)
         return replace(_open(pool.dataset, None), loader=pool)  # its own collate_fn may sort the parts out
+    if isinstance(pool, Tensor) and (pool.layout != torch.strided or pool.device.type == "meta"):
+        raise InputError("a sparse tensor, or one without numbers (meta): pass a dense one")
     if isinstance(pool, Tensor | np.ndarray):
         return _array(pool, forward)
     if isinstance(pool, TensorDataset):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import RowSource, as_index, as_tensor, check_finite, chunks, name_rows
+from badge.core.names import path_of
 from badge.errors import InputError
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class Outputs:
         """
         from badge.outputs import parts, store
 
+        directory = path_of(directory, "a directory of outputs")
         if parts.is_parts(directory):
             opened = parts.open_parts(directory)
             out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
@@ -157,7 +159,7 @@ class Outputs:
             p, h = store.read(directory)
             labels = store.is_multilabel(directory)
             out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"), multilabel=labels)
-        out.directory = Path(directory)
+        out.directory = directory
         return out
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import DataError, JournalError
 from badge.journal import Event, read
@@ -45,18 +46,20 @@ def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> R
     ...     load(path)
     Results(1 run of 1 strategy in 1 setting, 2 rows)
     """
-    sources = [source] if isinstance(source, str | Path) else list(source)
+    sources = [
+        path_of(path, "a source of results") for path in (source if isinstance(source, list | tuple) else [source])
+    ]
     if not sources:
         raise DataError(f"nothing to read: give {_KINDS}")
     journals: list[Path] = []
     tables: list[Results] = []
     notes: list[Note] = []
-    for path in map(Path, sources):
+    for path in sources:
         if path.is_dir():
             journals += _journals_below(path, notes)
         elif not path.is_file():
             what = "is not a file or folder" if path.exists() else "does not exist"
-            raise DataError(f"{str(path)[:200]} {what}: give {_KINDS}")
+            raise DataError(f"{str(path)[:200]!r} {what}: give {_KINDS}")
         elif path.suffix == ".jsonl":
             journals.append(path)
         else:

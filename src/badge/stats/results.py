@@ -103,15 +103,16 @@ class Results:
             raise InputError(
                 f"results lack the column{'s' * (len(missing) > 1)} {', '.join(missing)}; needed: {', '.join(REQUIRED)}"
             )
-        sizes = {name: len(columns[name]) for name in (*REQUIRED, *OPTIONAL) if name in columns}
+        held = {name: _column(columns[name], name) for name in (*REQUIRED, *OPTIONAL) if name in columns}
+        sizes = {name: len(column) for name, column in held.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(f"columns differ in length: {sizes}")
         if not sizes["data"]:
             raise InputError("there are no results: the table has 0 rows")
-        typed: dict[str, NDArray[Any]] = {name: np.asarray(columns[name], dtype=np.str_) for name in _TEXT}
-        typed |= {name: _whole(columns[name], name) for name in _WHOLE}
+        typed: dict[str, NDArray[Any]] = {name: held[name].astype(np.str_) for name in _TEXT}
+        typed |= {name: _whole(held[name], name) for name in _WHOLE}
         numbers = ("test_accuracy", *(name for name in OPTIONAL if name in columns))
-        typed |= {name: np.asarray(columns[name], dtype=np.float64) for name in numbers}
+        typed |= {name: held[name] for name in numbers}
         _check(typed)
         typed, extra_notes = _without_gaps_and_repeats(typed)
         return cls(
@@ -230,12 +231,23 @@ class Results:
         return [self.data, self.model, self.batch_size, self.strategy, self.seed]
 
 
-def _whole(values: Sequence[Any] | NDArray[Any], name: str) -> NDArray[np.int64]:
+def _column(values: Any, name: str) -> NDArray[Any]:
+    """A column as an array of texts, or of float64."""
+    kind = "texts" if name in _TEXT else "numbers"
     try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be whole numbers: {error}") from None
-    bad = ~(np.isfinite(numbers) & (numbers == np.round(numbers)))
+        array = np.asarray(values)
+        if name not in _TEXT and array.dtype.kind in "biufO":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InputError(f"the column {name} must be {kind}: {error}") from None
+    texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and all(isinstance(text, str) for text in array.flat))
+    if array.ndim != 1 or not (texts or not array.size if name in _TEXT else array.dtype == np.float64):
+        raise InputError(f"the column {name} must be {kind}, not {array.dtype} of shape {array.shape}")
+    return array
+
+
+def _whole(numbers: NDArray[np.float64], name: str) -> NDArray[np.int64]:
+    bad = ~((abs(numbers) < 2.0**53) & (numbers == np.round(numbers)))
     if bad.any():
         raise InputError(f"{name} must be whole numbers; row {int(bad.argmax()) + 1} has {numbers[bad.argmax()]}")
     return numbers.astype(np.int64)

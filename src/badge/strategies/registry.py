@@ -9,6 +9,7 @@ from typing import cast
 
 from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_name
 from badge.core.importing import imported
+from badge.core.numbers import flag
 from badge.errors import InputError
 from badge.strategies.albl import ALBL
 from badge.strategies.cold import kmeanspp, typiclust
@@ -52,7 +53,7 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
         strategy = _named(strategy)
     elif not callable(strategy):
         raise InputError(f"a strategy is a name or a callable (outputs, k, rng, labeled=None), not {strategy!r}")
-    if not bias:
+    if not flag(bias, "bias"):
         return strategy
     check_bias(name, "bias" in inspect.signature(strategy).parameters)
     with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.importing import imported
+from badge.core.names import name_of
 from badge.core.numbers import whole
 from badge.data.dataset import is_image, learning_rate
 from badge.errors import InputError, UnknownNameError
@@ -116,7 +117,7 @@ def resolve(name: str, width: int | None = None) -> Build:
     Linear(in_features=64, out_features=256, bias=True)
     """
     width = None if width is None else whole(width, "width")
-    if ":" in name:
+    if ":" in name_of(name, "a network"):
         build: Build = imported("network", name)
     elif name in NETWORKS:
         build = NETWORKS[name]

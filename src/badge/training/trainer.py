@@ -17,7 +17,7 @@ from badge.core.arrays import as_array
 from badge.core.devices import usable_device
 from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
-from badge.errors import InputError, ModelError
+from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import network_inputs
 from badge.models.inputs import bind
 from badge.models.pools import open_pool
@@ -86,7 +86,7 @@ class Trainer:
         self.target = target
         self.max_epochs = whole(max_epochs, "max_epochs")
         self.patience = whole(patience, "patience")
-        self.device = usable_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = usable_device(("cuda" if torch.cuda.is_available() else "cpu") if device is None else device)
         #: the record of the last fit
         self.last: Fit | None = None
 
@@ -180,10 +180,15 @@ def _loss(scores: Tensor, target: Tensor) -> Tensor:
 
 
 def _scores(model: nn.Module, x: Inputs) -> Any:
-    if isinstance(x, Tensor):
-        return model(x)
-    args, named = bind(model, x)
-    return model(*args, **named)
+    try:
+        if isinstance(x, Tensor):
+            return model(x)
+        args, named = bind(model, x)
+        return model(*args, **named)
+    except BadgeError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ModelError(f"the network cannot be run on the examples: {error}") from error
 
 
 def _each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
@@ -217,7 +222,14 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
 def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
     x = _stacked(examples)
     parts = list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
-    y = torch.as_tensor(as_array(labels, "labels"))
+    given = as_array(labels, "labels")
+    if given.dtype.kind not in "iufbc":
+        raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
+    y = torch.as_tensor(
+        given.astype(np.int64) if given.dtype.kind == "u" else given.astype(given.dtype.newbyteorder("="))
+    )
+    if not parts or not all(isinstance(part, Tensor) and part.ndim and part.layout == torch.strided for part in parts):
+        raise InputError("examples must be arrays with one row per example")
     n = len(parts[0])
     if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
         raise InputError(
@@ -249,7 +261,12 @@ def _stacked(examples: Any) -> Inputs:
     if isinstance(examples, tuple):
         return tuple(torch.as_tensor(part) for part in examples)
     pool = open_pool(examples)
-    inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
+    try:
+        inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
+    except BadgeError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"no tensor can be made of the examples: {error}") from error
     return inputs
 
 

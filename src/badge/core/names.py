@@ -1,0 +1,41 @@
+"""Names and places at the door: what is neither a text nor a path is refused in one wording."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from badge.errors import InputError
+
+__all__ = ["name_of", "path_of"]
+
+#: Bytes of the name of a file or folder, on every common system.
+LONGEST = 255
+
+
+def name_of(value: Any, what: str) -> str:
+    """`value`, if it is a text.
+
+    >>> name_of(5, "the data set")
+    Traceback (most recent call last):
+    badge.errors.InputError: the data set is given by its name, not by int
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{what} is given by its name, not by {type(value).__name__}")
+    return value
+
+
+def path_of(value: Any, what: str) -> Path:
+    """`value` as a path, if it is a text or a path.
+
+    >>> path_of(None, "the journal")
+    Traceback (most recent call last):
+    badge.errors.InputError: the journal is given by its path, not by NoneType
+    """
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        raise InputError(f"{what} is given by its path, not by {type(value).__name__}")
+    path = Path(value)
+    if "\0" in str(path) or any(len(part.encode(errors="replace")) > LONGEST for part in path.parts):
+        raise InputError(f"{what}: no file can be called {str(path)[:60]!r}{'…' * (len(str(path)) > 60)}")
+    return path

@@ -1,0 +1,372 @@
+"""All public doors with generated junk: a right answer, or an error of badge's own in one line under 600 characters.
+
+`BADGE_FUZZ=10 pytest tests/house/test_fuzz.py` makes forty times as many calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+from badge.cli import main
+from badge.data import Dataset
+from badge.errors import BadgeError
+from badge.experiment import Cell, cells_of, finished, read_grid
+from badge.stats import Results
+from badge.training import networks
+from junk import damaged, junk
+
+TIMES = float(os.environ.get("BADGE_FUZZ", "0.25"))
+N = 12
+RNG = np.random.default_rng(0)
+P = RNG.dirichlet(np.ones(3), size=N)
+H = RNG.normal(size=(N, 4))
+X = RNG.normal(size=(N, 5)).astype(np.float32)
+Y = np.arange(N) % 3
+OUT = badge.Outputs(P, H)
+
+Rng = np.random.Generator
+Arguments = dict[str, Any]
+
+
+def net() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+
+
+def distinct_positions(arguments: Arguments, answer: Any) -> bool:
+    """k distinct positions below N, none of those excluded."""
+    ids = np.asarray(answer)
+    gone = np.asarray([] if arguments.get("exclude") is None else list(arguments["exclude"]))
+    gone = gone if gone.size else np.empty(0, dtype=int)
+    done = set(np.flatnonzero(gone).tolist() if gone.dtype == bool else gone.tolist())
+    distinct = len(set(ids.tolist()) - done) == len(ids)
+    return ids.shape == (int(arguments["k"]),) and distinct and 0 <= ids.min() <= ids.max() < N
+
+
+def valid_outputs(arguments: Arguments, answer: Any) -> bool:
+    p = answer.probabilities if answer.has_probabilities else None
+    return p is None or bool(torch.isfinite(p.float()).all() and (p >= -1e-3).all() and (p <= 1 + 1e-3).all())
+
+
+class Door(NamedTuple):
+    """A public call, arguments that it takes, and what a right answer is."""
+
+    call: Callable[..., Any]
+    arguments: Callable[[], Arguments]
+    right: Callable[[Arguments, Any], bool] = lambda arguments, answer: True
+    calls: int = 60
+
+
+def learner_session(
+    classes: Any, strategy: Any, seed: Any, ask: Any, tell_ids: Any, tell_labels: Any, initial: Any
+) -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    with badge.ActiveLearner(
+        X, GaussianNB(), classes=classes, strategy=strategy, seed=seed, initial=initial
+    ) as learner:
+        ids = learner.ask(ask)
+        learner.tell(ids if tell_ids is ... else tell_ids, Y[ids] if tell_labels is ... else tell_labels)
+        learner.ask(2)
+
+
+def train(examples: Any, labels: Any, **options: Any) -> None:
+    badge.Trainer(net, **{"lr": 0.01, "max_epochs": 2, **options}).fit(examples, labels, np.random.default_rng(0))
+
+
+def results(**columns: Any) -> Results:
+    return Results.of(columns)
+
+
+DOORS: dict[str, Door] = {
+    "Outputs": Door(badge.Outputs, lambda: {"probabilities": P, "embeddings": H}, valid_outputs, 150),
+    "from_logits": Door(badge.Outputs.from_logits, lambda: {"logits": np.log(P), "embeddings": H}, valid_outputs, 100),
+    "select_from": Door(
+        badge.select_from,
+        lambda: {
+            "outputs": OUT,
+            "k": 3,
+            "strategy": "badge",
+            "seed": 0,
+            "labeled": OUT,
+            "exclude": [0, 1],
+            "bias": False,
+        },
+        distinct_positions,
+        150,
+    ),
+    "explain": Door(badge.explain, lambda: {"outputs": OUT, "ids": [0, 1]}, calls=100),
+    "gradient_embedding": Door(badge.gradient_embedding, lambda: {"outputs": OUT, "bias": False}),
+    "Dense": Door(badge.Dense, lambda: {"matrix": H}, calls=100),
+    "Factored": Door(badge.Factored, lambda: {"a": P, "h": H}, calls=100),
+    **{
+        name: Door(
+            getattr(badge.samplers, name),
+            lambda: {"features": badge.Dense(H), "k": 3, "rng": np.random.default_rng(0)},
+            distinct_positions,
+        )
+        for name in ("kmeanspp", "kcenter", "kdpp")
+    },
+    "topk": Door(
+        badge.samplers.topk, lambda: {"scores": H[:, 0], "k": 3, "rng": np.random.default_rng(0)}, distinct_positions
+    ),
+    "predict": Door(
+        badge.predict,
+        lambda: {"model": net(), "pool": X, "batch_size": 4, "device": None, "head": None, "autocast": None},
+        valid_outputs,
+        60,
+    ),
+    "select": Door(
+        badge.select,
+        lambda: {"model": net(), "pool": X, "k": 3, "strategy": "conf", "seed": 0, "exclude": None},
+        distinct_positions,
+        100,
+    ),
+    "Trainer": Door(
+        badge.Trainer,
+        lambda: {"build": net, "lr": 0.1, "batch_size": 4, "target": 0.9, "max_epochs": 3, "device": "cpu"},
+    ),
+    "Trainer.fit": Door(train, lambda: {"examples": X, "labels": Y}, calls=80),
+    "ActiveLearner": Door(
+        learner_session,
+        lambda: {
+            "classes": 3,
+            "strategy": "conf",
+            "seed": 0,
+            "ask": 4,
+            "tell_ids": ...,
+            "tell_labels": ...,
+            "initial": {0: 0, 1: 1, 2: 2},
+        },
+        calls=50,
+    ),
+    "Dataset": Door(
+        Dataset,
+        lambda: {"X_train": X, "y_train": Y, "X_test": X, "y_test": Y, "classes": 3, "name": "own", "lr": 0.1},
+        calls=100,
+    ),
+    "data.load": Door(badge.data.load, lambda: {"name": "digits", "seed": 0, "standardise": True}, calls=20),
+    "strategies.get": Door(badge.strategies.get, lambda: {"strategy": "badge"}),
+    "networks.resolve": Door(networks.resolve, lambda: {"name": "mlp", "width": 4}),
+    "Cell": Door(
+        Cell,
+        lambda: {
+            "data": "digits",
+            "model": "mlp",
+            "strategy": "rand",
+            "batch_size": 5,
+            "seed": 0,
+            "labels": 200,
+            "lr": 0.1,
+        },
+    ),
+    "cells_of": Door(
+        lambda **settings: cells_of(settings),
+        lambda: {
+            "data": "digits",
+            "model": "mlp",
+            "strategy": ["rand"],
+            "batch_size": 5,
+            "seeds": 1,
+            "labels": 200,
+            "block": [{}],
+        },
+        calls=100,
+    ),
+    "Results.of": Door(
+        results,
+        lambda: {
+            "data": ["a", "a"],
+            "model": ["m", "m"],
+            "strategy": ["rand", "rand"],
+            "batch_size": [5, 5],
+            "seed": [0, 0],
+            "labels": [5, 10],
+            "test_accuracy": [0.5, 0.6],
+            "log_det": [1.0, None],
+        },
+        calls=100,
+    ),
+    "stats.load": Door(badge.stats.load, lambda: {"source": "no/such"}),
+    "Outputs.load": Door(badge.Outputs.load, lambda: {"directory": "no/such"}),
+    "journal.read": Door(badge.journal.read, lambda: {"path": "no/such"}),
+}
+
+
+def complaint(error: BaseException) -> str | None:
+    """Why an error is not one that is allowed."""
+    if not isinstance(error, BadgeError):
+        return f"{type(error).__name__}: {error}"
+    text = str(error)
+    return None if text and "\n" not in text and len(text) < 600 else f"{len(text)} characters: {text[:200]!r}"
+
+
+def shown(arguments: Arguments) -> str:
+    return ", ".join(f"{name}={str(value)[:60]!r}:{type(value).__name__}" for name, value in arguments.items())
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_arguments(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    door = DOORS[name]
+    wrong = []
+    for trial in range(int(door.calls * TIMES)):
+        rng = np.random.default_rng([sorted(DOORS).index(name), trial])
+        arguments = door.arguments()
+        changed = rng.choice(list(arguments), size=min(int(rng.integers(1, 3)), len(arguments)), replace=False).tolist()
+        arguments |= {key: junk(rng) for key in changed}
+        given = {key: arguments[key] for key in changed}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = door.call(**arguments)
+        except Exception as error:
+            ours = not callable(given.get("strategy")) or isinstance(error, BadgeError)  # else it is one's own code
+            if ours and (why := complaint(error)):
+                wrong.append(f"trial {trial}: {shown(given)}\n    {why[:300]}")
+        else:
+            try:
+                right = door.right(arguments, answer)
+            except Exception as error:
+                right, answer = False, f"{answer}: {error}"
+            if not right:
+                wrong.append(f"trial {trial}: {shown(given)}\n    answered {str(answer)[:200]}")
+    assert not wrong, f"{len(wrong)} of {int(door.calls * TIMES)} calls:\n" + "\n".join(wrong[:12])
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def csv_of(array: np.ndarray) -> bytes:
+    text = io.StringIO()
+    np.savetxt(text, array, delimiter=",")
+    return text.getvalue().encode()
+
+
+@functools.cache
+def files() -> dict[str, bytes]:
+    """What `badge select` and the readers are given, whole."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table, archive, array = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    parquet.write_table(pa.table({f"e{i}": H[:, i] for i in range(4)}), table)
+    np.savez_compressed(archive, embeddings=H)
+    np.save(array, H)
+    return {
+        "z.csv": csv_of(H), "h.csv": b"a,b,c,d\n" + csv_of(H), "z.tsv": csv_of(H).replace(b",", b"\t"),
+        "z.parquet": table.getvalue(), "z.npz": archive.getvalue(), "z.npy": array.getvalue(),
+    }  # fmt: skip
+
+
+def command(*arguments: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.argv = sys.argv, ["badge", *arguments]
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        return int(end.code or 0), out.getvalue(), err.getvalue()
+    finally:
+        sys.argv = before
+    return 0, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("name", ["z.csv", "h.csv", "z.tsv", "z.parquet", "z.npz", "z.npy"])
+def test_files_of_select(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("p.npy", P)
+    for trial in range(int(12 * TIMES)):
+        rng = np.random.default_rng([1, trial])
+        Path(name).write_bytes(damaged(files()[name], rng))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code, out, err = command("select", "--probabilities", "p.npy", "--embeddings", name, "-k", "3")
+        assert (code == 0 and len(set(out.split())) == 3) or (
+            code == 2 and not out and err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600
+        ), f"trial {trial}: {code} {out} {err[-500:]}"
+
+
+@pytest.mark.parametrize("option", ["--ids", "--exclude"])
+@pytest.mark.parametrize("ending", [".txt", ".csv"])
+def test_files_of_identifiers(option: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("p.npy", P)
+    whole = b"".join(b"%d\n" % i for i in range(N if option == "--ids" else 3))
+    for trial in range(int(12 * TIMES)):
+        Path(f"ids{ending}").write_bytes(damaged(whole, np.random.default_rng([2, trial])))
+        arguments = ("select", "--probabilities", "p.npy", "--strategy", "conf", "-k", "3", option, f"ids{ending}")
+        code, out, err = command(*arguments)
+        assert (code == 0 and len(set(out.split("\n"))) == 4) or (
+            code in (2, 3) and not out and err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600
+        ), f"trial {trial}: {code} {out} {err[-500:]}"
+
+
+def reads(call: Callable[[], Any], trial: int) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except Exception as error:
+        assert complaint(error) is None, f"trial {trial}: {complaint(error)}"
+
+
+def test_files_of_results(tmp_path: Path) -> None:
+    badge.stats.write_csv(badge.stats.example(), tmp_path / "a.csv")
+    badge.stats.write_parquet(badge.stats.example(), tmp_path / "a.parquet")
+    start = {
+        "event": "start",
+        "cell": {"data": "a", "model": "m", "strategy": "rand", "batch_size": 5, "seed": 0, "labels": 9},
+    }
+    rounds = [{"event": "round", "round": i, "labels": 5 + i, "test_accuracy": 0.5} for i in range(3)]
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(event) for event in [start, *rounds]) + "\n")
+    for file in ("a.csv", "a.parquet", "a.jsonl"):
+        whole = (tmp_path / file).read_bytes()
+        for trial in range(int(40 * TIMES)):
+            (tmp_path / file).write_bytes(damaged(whole, np.random.default_rng([3, trial])))
+            reads(lambda file=file: badge.stats.load(tmp_path / file), trial)
+
+
+def test_files_of_outputs_grids_and_cells(tmp_path: Path) -> None:
+    badge.predict(net(), X, out=tmp_path / "out")
+    whole = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
+    grid = b'data = "digits"\nmodel = "mlp"\nbatch_size = [5]\nstrategy = "rand"\nlabels = 200\n[[block]]\nseeds = 2\n'
+    cell = Cell("digits", "mlp", "rand", batch_size=5)
+    for trial in range(int(40 * TIMES)):
+        rng = np.random.default_rng([4, trial])
+        for name, content in whole.items():
+            (tmp_path / "out" / name).write_bytes(content)
+        name = sorted(whole)[rng.integers(len(whole))]
+        (tmp_path / "out" / name).write_bytes(damaged(whole[name], rng))
+        reads(lambda: badge.select_from(badge.Outputs.load(tmp_path / "out"), 3), trial)
+        (tmp_path / "grid.toml").write_bytes(damaged(grid, rng))
+        reads(lambda: read_grid(tmp_path / "grid.toml"), trial)
+        (tmp_path / f"{cell.name}.jsonl").write_bytes(damaged(b'{"event":"start", "cell":{"data":"digits"}}\n', rng))
+        reads(lambda: finished(cell, tmp_path), trial)
+
+
+def test_this_test_can_fail() -> None:
+    assert complaint(ValueError("x")) == "ValueError: x"
+    assert len(str(BadgeError("two\nlines " + "x" * 600))) < 600 and "\n" not in str(BadgeError("two\nlines"))
+
+    class Long(BadgeError):
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    assert complaint(Long("two\nlines")) is not None and complaint(Long("x" * 600)) is not None
+    assert complaint(BadgeError("fine")) is None
+    assert not distinct_positions({"k": 2}, [1, 1]) and not distinct_positions({"k": 2, "exclude": [1]}, [1, 2])
