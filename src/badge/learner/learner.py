@@ -55,7 +55,7 @@ class ActiveLearner(Known):
     >>> from sklearn.linear_model import LogisticRegression
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> truth = (x[:, 0] > 0).astype(int)
-    >>> learner = badge.ActiveLearner(x, LogisticRegression(), classes=2, seed=0)
+    >>> learner = badge.ActiveLearner(x, LogisticRegression(), classes=2, seed=1)
     >>> for k in (10, 5, 5):
     ...     ids = learner.ask(k)
     ...     learner.tell(ids, truth[ids])
