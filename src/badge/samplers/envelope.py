@@ -24,7 +24,7 @@ SEGMENT = 4096
 #: Positions of a leaf: 64 leaves of 64 rows are looked at to find a row in a segment.
 LEAF = 64
 #: Leaves whose masses are worked out at a time.
-PASS = 4096
+PASS = 1024
 
 #: U of rows from their values, of any shape, in fresh memory.
 Upper = Callable[[NDArray[Any]], NDArray[np.float64]]

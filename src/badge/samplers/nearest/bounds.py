@@ -90,7 +90,8 @@ class Bounds:
 
     def settle(self) -> None:
         """Bring those tiles up to date whose rows have cost as much one by one: at most twice what hindsight could do."""
-        if self.compared >= self.tuning.tiles_after * len(self.features):
+        n, tuning = len(self.features), self.tuning
+        if self.compared >= n * max(tuning.tiles_after, self.centres.count / tuning.crowded):
             tiles = self._tiles()
             for tile in tiles.due(self.centres.count):
                 self._settle(tiles, tile)
