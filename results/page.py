@@ -14,7 +14,7 @@ from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
 from badge.report.claims import claims
-from badge.report.drawings import Heat, accuracy_lines, saved_dots
+from badge.report.drawings import Heat, Lines, accuracy_lines, saved_dots
 from badge.report.figures import draw, panels
 from badge.report.page import interval
 from badge.report.saving import save
@@ -43,7 +43,7 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
     statistics = evaluated(results)
     images = to / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
-    curves = [accuracy_lines(results, setting, PAPER_STRATEGIES) for setting in pictured(results)]
+    curves = [_curves(results, setting) for setting in pictured(results)]
     save(panels(curves), images / "results-curves.png")
     if statistics is not None:
         overall = statistics.penalty.overall
@@ -75,6 +75,12 @@ def pictured(results: Results) -> list[Setting]:
     return [*whole, *others][:4]
 
 
+def _curves(results: Results, setting: Setting) -> Lines:
+    """The curves of a setting over the seeds that all its strategies share: else they would be of different seeds."""
+    names = [name for name in PAPER_STRATEGIES if (setting, name) in results.by_strategy]
+    return accuracy_lines(results.paired(names, least=1) or results, setting, names)
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
@@ -92,7 +98,7 @@ def page_text(results: Results, statistics: Statistics | None, about: dict[str, 
             "",
             "![Learning curves of four settings](images/results-curves.png)",
             "",
-            "Means over the seeds that there are, bands of one standard error.",
+            "Means over the seeds that all strategies of a setting share so far, bands of one standard error.",
             "",
             "## Who beats whom",
             "",
