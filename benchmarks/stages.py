@@ -10,6 +10,7 @@ from __future__ import annotations
 import cProfile
 import pstats
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,10 +65,8 @@ def functions(stats: dict[Any, Any]) -> list[Stage]:
     """Own time of each function of badge, with the whole time of what it calls outside of badge."""
     inside = {f for f in stats if f[0].startswith(HOME)}
     spent = {f: stats[f][2] for f in inside}
-    for f, (*_, callers) in stats.items():
-        for caller, (*_, with_callees) in callers.items() if f not in inside else ():
-            if caller in spent:
-                spent[caller] += with_callees
+    for _, caller, seconds in _calls_outside(stats, inside):
+        spent[caller] += seconds
     return _stages(stats, spent)
 
 
@@ -79,13 +78,22 @@ def steps(stats: dict[Any, Any], sampler: str = "kmeanspp") -> list[Stage]:
     home = str(Path(HOME) / "samplers")
     inside = {f for f in stats if f[0].startswith(home) and Path(f[0]).stem == sampler}
     spent = {f: stats[f][2] for f in inside}
-    for f, (*_, callers) in stats.items():
-        for caller, (*_, with_callees) in callers.items() if f not in inside else ():
-            if caller in inside:
-                step = f if f[0].startswith(home) else caller
-                spent[step] = spent.get(step, 0.0) + with_callees
+    for f, caller, seconds in _calls_outside(stats, inside):
+        step = f if f[0].startswith(home) else caller
+        spent[step] = spent.get(step, 0.0) + seconds
     whole = sum(own for _, _, own, _, _ in stats.values())
     return _stages(stats, spent, whole)
+
+
+def _calls_outside(stats: dict[Any, Any], inside: set[Any]) -> Iterator[tuple[Any, Any, float]]:
+    """(function outside, caller inside, seconds with all that it calls outside): what it calls back inside counts there."""
+    for f, (_, _, _, whole, callers) in stats.items():
+        if f in inside:
+            continue
+        back = sum(stats[g][4][f][3] for g in inside if f in stats[g][4])
+        for caller, (*_, with_callees) in callers.items():
+            if caller in inside:
+                yield f, caller, with_callees * (1 - back / whole if whole else 1.0)
 
 
 def _stages(stats: dict[Any, Any], spent: dict[Any, float], whole: float | None = None) -> list[Stage]:

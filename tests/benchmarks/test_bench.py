@@ -274,6 +274,15 @@ def test_stages_put_library_time_on_the_caller() -> None:
     f, library = (f"{stages.HOME}/samplers/kmeanspp.py", 1, "f"), ("numpy.py", 1, "g")
     made = {f: (1, 1, 1.0, 3.0, {}), library: (1, 1, 2.0, 2.0, {f: (1, 1, 2.0, 2.0)})}
     assert stages.functions(made) == stages.steps(made) == [stages.Stage("kmeanspp.f", 1, 3.0, 1.0)]
+    # numpy called back a function of badge for 1.5 s of its 2 s: that counts once, and there
+    back = (f"{stages.HOME}/samplers/kmeanspp.py", 9, "b")
+    made = {
+        **made,
+        library: (1, 1, 0.5, 2.0, {f: (1, 1, 0.5, 2.0)}),
+        back: (1, 1, 1.5, 1.5, {library: (1, 1, 1.5, 1.5)}),
+    }
+    found = {stage.name: stage.seconds for stage in stages.functions(made)}
+    assert found == {"kmeanspp.f": 1.5, "kmeanspp.b": 1.5} and len(stages.steps(made)) == 2
 
 
 def test_grid_leaves_out_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

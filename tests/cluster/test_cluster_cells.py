@@ -18,7 +18,7 @@ from badge.cluster.cells import RayCells
 from badge.experiment import Cell, Display, Serial, run_cells
 
 CELLS = [
-    Cell("own_parts:blobs", "own_parts:slow", strategy, batch_size=10, initial=12, labels=42, seed=1, max_epochs=20)
+    Cell("own_parts:blobs", "own_parts:slower", strategy, batch_size=10, initial=12, labels=42, seed=1, max_epochs=20)
     for strategy in ("badge", "rand")
 ]
 

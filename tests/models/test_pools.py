@@ -177,7 +177,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "dict of different lengths": ({"a": X, "b": X[:3]}, "columns of different lengths"),
     "dict of a number": ({"a": 3}, "the column 'a' is a int"),
     "lazy": (pl.DataFrame(X).lazy(), "pass pool.collect"),
-    "masked": (np.ma.masked_less(X, 0), "masked array"),
+    "masked": (np.ma.masked_less(X, 0), "are masked in"),
     "dates": (np.array(["2020-01-01"], dtype="datetime64[D]"), "dtype datetime64"),
     "pyarrow": (datasets.Dataset.from_dict({"text": TEXTS}).data.table, "pass pool.to_pandas"),
     "table of labels": (pd.DataFrame({"label": Y}), "none of them is an input"),

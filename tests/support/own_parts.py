@@ -46,6 +46,12 @@ def slow(shape: tuple[int, ...], classes: int) -> nn.Module:
     return small(shape, classes)
 
 
+def slower(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Slow enough to be caught at work from another process, whatever else the machine does."""
+    time.sleep(0.5)
+    return small(shape, classes)
+
+
 def lowest(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> np.ndarray:
     """One's own strategy: the first k."""
     return np.arange(k)
