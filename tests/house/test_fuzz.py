@@ -50,11 +50,16 @@ def net() -> torch.nn.Module:
 def distinct_positions(arguments: Arguments, answer: Any) -> bool:
     """k distinct positions below N, none of those excluded."""
     ids = np.asarray(answer)
-    gone = np.asarray([] if arguments.get("exclude") is None else list(arguments["exclude"]))
+    gone = np.asarray([] if arguments.get("exclude") is None else as_list(arguments["exclude"]))
     gone = gone if gone.size else np.empty(0, dtype=int)
     done = set(np.flatnonzero(gone).tolist() if gone.dtype == bool else gone.tolist())
     distinct = len(set(ids.tolist()) - done) == len(ids)
     return ids.shape == (int(arguments["k"]),) and distinct and 0 <= ids.min() <= ids.max() < N
+
+
+def as_list(positions: Any) -> list[Any]:
+    """One position may stand for itself."""
+    return list(positions) if np.ndim(positions) or isinstance(positions, set) else [positions]
 
 
 def valid_outputs(arguments: Arguments, answer: Any) -> bool:

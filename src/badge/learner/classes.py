@@ -13,6 +13,8 @@ from badge.journal.events import Id, Label
 
 __all__ = ["Classes", "Code", "as_plain", "short"]
 
+#: classes that a number of them may ask for
+MOST = 10_000_000
 #: a label inside: the position of its class; where an example has several labels, all of them, ascending
 Code = int | tuple[int, ...]
 
@@ -32,8 +34,11 @@ class Classes:
 
     def __init__(self, classes: int | Sequence[Label], multilabel: bool = False) -> None:
         named = not isinstance(classes, int | np.integer)
-        if isinstance(classes, str | bool) or (named and not isinstance(classes, Iterable)):
+        single = getattr(classes, "ndim", 1) == 0
+        if isinstance(classes, str | bool) or (named and (single or not isinstance(classes, Iterable))):
             raise InputError(f"classes are a number or a list of names, not {classes!r}")
+        if not named and not 2 <= int(classes) <= MOST:  # type: ignore[arg-type]
+            raise InputError(f"at least 2 classes and at most {MOST:,} are needed; got {classes!r}")
         names = [as_plain(name) for name in classes] if named else list(range(int(classes)))  # type: ignore[union-attr, arg-type]
         if any(isinstance(name, bool) or not isinstance(name, int | str) for name in names):
             raise InputError(f"classes are a number or a list of names (text or whole numbers), not {names!r}")

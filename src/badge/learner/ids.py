@@ -145,7 +145,10 @@ def _column(pool: Any, name: str) -> tuple[Any, Any]:
 
 def listed(values: Any, what: str) -> list[Any]:
     """The values of a list, an array, a tensor or a column; one value alone is a mistake, a text above all."""
-    plain = values.tolist() if hasattr(values, "tolist") else values
+    try:
+        plain = values.tolist() if hasattr(values, "tolist") else values
+    except (RuntimeError, NotImplementedError) as error:  # a tensor that is sparse, or holds no numbers
+        raise InputError(f"{what} cannot be read: {error}") from None
     if isinstance(plain, str) or not isinstance(plain, Iterable):
         raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
     return list(plain)

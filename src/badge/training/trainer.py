@@ -257,7 +257,8 @@ def _stacked(examples: Any) -> Inputs:
         return examples.detach()
     examples = unmasked(examples, "examples")
     if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
-        return torch.from_numpy(np.require(examples, requirements=["C", "W"]))
+        native = examples.dtype.newbyteorder("=")
+        return torch.from_numpy(np.require(examples, dtype=native, requirements=["C", "W"]))
     if isinstance(examples, tuple):
         return tuple(torch.as_tensor(part) for part in examples)
     pool = open_pool(examples)
