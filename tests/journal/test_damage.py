@@ -41,6 +41,73 @@ def edited(path: Path, edit: Callable[[list[bytes]], None]) -> None:
     path.write_bytes(b"".join(lines))
 
 
+@pytest.mark.parametrize("left", range(6))
+@pytest.mark.parametrize("more", [0, 1, 9, -1])
+def test_lines_missing_at_the_end_are_noticed(path: Path, left: int, more: int) -> None:
+    whole = path.read_bytes()
+    ends = [0, *(m.end() for m in re.finditer(b"\n", whole))]
+    path.write_bytes(whole[: max(0, ends[left] + more)])
+    if more < 0:
+        left = max(0, left - 1) + (left > 0)  # without its newline a line is still there
+    missing = f"lines {left + 1} to 6 are" if left < 5 else "line 6 is"
+    for opened in (read, Journal):
+        with pytest.raises(JournalError, match=rf"j\.jsonl, line {left + 1}: {missing} missing at the end"):
+            opened(path)
+    assert examine(path)[0][0] == left + 1
+    if left == 0:
+        with pytest.raises(JournalError, match="no sound line"):
+            repair(path)
+        return
+    done = repair(path)
+    assert done.lost == list(range(left + 1, 7)) and done.kept == left
+    with Journal(path) as opened:  # the loop goes on, and what came before the cut is as it was
+        assert opened.events[:left] == EVENTS[:left] and {event["event"] for event in opened.events[left:]} == {"lost"}
+        opened.append(EVENTS[0])
+    assert len(read(path)) == 7
+
+
+def test_what_stands_beside_a_journal_is_never_in_the_way(path: Path) -> None:
+    whole, beside = path.read_bytes(), path.with_name("j.jsonl.last")
+    with Journal(path) as opened:  # longer than what was noted, as after a kill between the two writes
+        opened.append(*EVENTS)
+        noted = beside.read_bytes()
+        opened.append(*EVENTS)
+    beside.write_bytes(noted)
+    assert len(read(path)) == 18
+    for junk in (b"", noted[:20], noted[:-1] + b"x", b"\xff" * len(noted)):  # of no use: as if it were not there
+        path.write_bytes(whole)
+        beside.write_bytes(junk)
+        Journal(path).close()
+        assert beside.read_bytes() != junk
+    with Journal(path.with_name("k.jsonl")) as other:
+        other.append({"event": "note", "text": "another journal"})
+    path.write_bytes(other.path.read_bytes())  # one that was begun elsewhere takes its place
+    assert len(read(path)) == 1
+    path.unlink()
+    with Journal(path) as anew:
+        assert anew.events == []
+
+
+def test_another_line_in_the_place_of_the_last_is_noticed(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5]))
+    beside = path.with_name("j.jsonl.last")
+    noted = beside.read_bytes()
+    beside.unlink()
+    with Journal(path) as opened:  # a copy that was older went on elsewhere
+        opened.append({"event": "tell", "ids": [7], "labels": ["dog"]})
+    beside.write_bytes(noted)
+    with pytest.raises(JournalError, match="line 6: another line stands here than the one that had been written"):
+        read(path)
+    assert repair(path).lost == [] and len(read(path)) == 6
+
+
+def test_a_journal_that_can_be_computed_again_has_nothing_beside_it(tmp_path: Path) -> None:
+    with Journal(tmp_path / "cell.jsonl", sync=False) as opened:
+        opened.append(*EVENTS)
+    assert [file.name for file in tmp_path.iterdir()] == ["cell.jsonl"]
+
+
 LINES: dict[str, tuple[Callable[[list[bytes]], None], str]] = {
     "missing": (lambda lines: lines.__delitem__(2), "line 3: line 3 is missing: line 4 stands here"),
     "several missing": (lambda lines: lines.__delitem__(slice(1, 3)), "line 2: lines 2 to 3 are missing"),

@@ -105,7 +105,7 @@ def test_a_damaged_line_in_the_middle_is_named(path: Path, damage: bytes) -> Non
     path.write_bytes(b"\n".join(lines))
     with pytest.raises(JournalError, match=r"j\.jsonl, line 3: (its checksum|a line without number)"):
         Journal(path)
-    Path(path).write_bytes(b"")
+    path.unlink()
     Journal(path).close()  # the failed open has released its lock
 
 

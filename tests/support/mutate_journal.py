@@ -1,9 +1,10 @@
 """Run by test_mutated.py: journals with a byte, a line or a block changed. Not a test module.
 
 `python mutate_journal.py FOLDER --times 100000`: each mutated journal must be refused with the number of a line, or be
-the same journal; a last line without its newline may be dropped with a warning. Whole lines missing at the end are a
-journal that is shorter, and nothing in a file can tell. Whatever is refused is then repaired: every line that the
-mutation has not touched must be in the repaired journal, and the file as it was beside it.
+the same journal. One in ten lies there without the file beside it that tells of the last line, as a kill in the first
+write leaves it: then the last line may be dropped with a warning where it was cut, and whole lines missing at the end
+are a journal that is shorter. Whatever is refused is then repaired: every line that the mutation has not touched must
+be in the repaired journal, and the file as it was beside it.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ def state(events: list[dict], path: Path) -> tuple:
 def main(folder: Path, times: int, seed: int) -> None:
     torch.set_num_threads(1)
     whole, path = make(folder / "sound.jsonl"), folder / "mutated.jsonl"
+    beside, last = path.with_name("mutated.jsonl.last"), (folder / "sound.jsonl.last").read_bytes()
     events = quietly_read(folder / "sound.jsonl")
     ends = [0]
     for line in whole.splitlines(keepends=True):
@@ -95,6 +97,11 @@ def main(folder: Path, times: int, seed: int) -> None:
     for _ in range(times):
         kind, data = mutated(whole, chance)
         path.write_bytes(data)
+        alone = chance.random() < 0.1
+        if alone:
+            beside.unlink(missing_ok=True)
+        else:
+            beside.write_bytes(last)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -103,19 +110,21 @@ def main(folder: Path, times: int, seed: int) -> None:
             except JournalError as error:
                 assert re.search(r", line \d+: ", str(error)), f"{kind}: no line in {error}"
                 found["refused, line named"] += 1
-                if data and check_repair(path, data, numbers, events):
-                    found["repaired and opened"] += 1
+                repaired = check_repair(path, data, numbers, events)
+                found["repaired and opened" if repaired else "no sound line left"] += 1
                 continue
         assert held == events[: len(held)], f"{kind}: a silent change"
         if 0 < len(held) < len(events):
             assert state(held, path) == states[len(held)]
-        if caught:
-            found["torn last write, with a warning"] += 1
-        elif len(held) == len(events):
+        if len(held) == len(events) and not caught:
             found["the same journal"] += 1
+        elif caught:
+            assert alone or len(held) == len(events), f"{kind}: taken for a torn write"
+            found["torn last write, with a warning"] += 1
         else:
+            assert alone, f"{kind}: lost silently"
             assert data == whole[: ends[len(held)]] or data == whole[: ends[len(held)] - 1], f"{kind}: lost silently"
-            found["cut at the end of a line"] += 1
+            found["alone, cut at the end of a line"] += 1
     print(
         json.dumps({"mutated": times, **dict(sorted(found.items())), "silent changes": 0, "labels lost in repair": 0})
     )

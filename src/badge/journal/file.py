@@ -19,7 +19,8 @@ from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.core.names import path_of
 from badge.errors import JournalError
 from badge.journal.events import FORMAT, Event, NewFormat, check, now
-from badge.journal.lines import decode, digest, encode, parse
+from badge.journal.last import Last, digest, forget_last, read_last, write_last
+from badge.journal.lines import decode, encode, parse
 
 __all__ = ["InMemory", "Journal", "read"]
 
@@ -35,12 +36,14 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
     [{'event': 'note', 'text': 'hello'}]
     """
     try:
-        data = path_of(path, "a journal").read_bytes()
+        file = path_of(path, "a journal")
+        last = read_last(file)
+        data = file.read_bytes()
     except FileNotFoundError:
         raise JournalError(f"there is no journal {path}") from None
     except (OSError, UnicodeError) as error:
         raise JournalError(f"cannot read the journal {path!r}: {getattr(error, 'strerror', error)}") from error
-    return parse(data, path).events
+    return parse(data, path, last).events
 
 
 class InMemory:
@@ -69,7 +72,8 @@ class Journal:
     The folder is made where it is missing. `events` holds what the file held when it was opened, and all that was
     appended since; event number n, and line n of the file, is `events[n - 1]`. With `sync=False` an append is handed to
     the system, which is enough for the death of the process, and reaches the disk with the next `sync()`: for what can
-    be computed again after a power loss.
+    be computed again after a power loss. Without it, lines that are cut off at the end of the file while no one has it
+    open go unnoticed; otherwise a small file beside it (`last.py`) tells.
 
     It belongs to the process that opened it: in a child (`os.fork`) appending is an error, and nothing is written. So it
     is when the file was replaced, deleted or changed by another program while it was open. Threads may share it.
@@ -91,6 +95,8 @@ class Journal:
         self._intent: tuple[int, int, bytes, list[Event]] | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                forget_last(self.path)
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         except OSError as error:
             raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
@@ -98,7 +104,7 @@ class Journal:
             _lock(fd, self.path)
             sync_folder(self.path.parent)
             data = _read_from(fd, 0)
-            found = parse(data, self.path)
+            found = parse(data, self.path, read_last(self.path))
             if found.torn_bytes:
                 os.ftruncate(fd, found.sound_bytes)  # its append never returned
         except BaseException:
@@ -107,8 +113,11 @@ class Journal:
         self.events = found.events
         self._end, self._newline_missing = found.sound_bytes, found.newline_missing
         self._old = None if found.numbered else digest(data[: found.sound_bytes] + b"\n" * found.newline_missing)
+        self._first = digest(data.split(b"\n", 1)[0])
         self._fd = fd
         _OPEN.add(self)
+        if self.events:
+            self._note_last(data[: found.sound_bytes])
 
     def append(self, *events: Mapping[str, Any]) -> None:
         """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
@@ -162,7 +171,16 @@ class Journal:
         self.events[count:] = added
         self._newline_missing, self._old = False, None
         self._end = start + len(payload)
+        if not count:
+            self._first = digest(payload.split(b"\n", 1)[0])
+        self._note_last(payload)
         self._intent = None
+
+    def _note_last(self, data: bytes) -> None:
+        """Beside the file, what its last line is; what can be computed again does without."""
+        if self._sync:
+            line = data.rstrip(b"\n").rsplit(b"\n", 1)[-1]
+            write_last(self._place, Last(self._first, len(self.events), digest(line)))
 
     def check_writable(self) -> None:
         """Refuse another process than the one that opened it, and a journal that is closed."""

@@ -3,8 +3,8 @@
     {"n":3, "event":"tell", "ids":[5], "labels":["cat"], "sum":"2f1c0e5a9b7d4c13"}
 
 The checksum (64 bits of BLAKE2b) covers every byte of the line before `, "sum"`; the number is that of the line. So a
-changed byte and a missing, doubled or moved line are found, and named. Only a last line without its newline is what an
-interrupted write leaves.
+changed byte and a missing, doubled or moved line are found, and named; lines that are missing at the end by what stands
+beside the file (`last.py`). Only a last line without its newline is what an interrupted write leaves.
 
 A file of format 1 has lines without number and checksum. It is read as it is; when it goes on, a line of kind `format`
 holds a digest of all that stands before it, and lines are numbered from there.
@@ -12,7 +12,6 @@ holds a digest of all that stands before it, and lines are numbered from there.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,15 +20,12 @@ from dataclasses import dataclass, field
 
 from badge.errors import JournalError
 from badge.journal.events import Event, check
+from badge.journal.last import Last, digest
 
-__all__ = ["Contents", "decode", "digest", "encode", "event_of", "numbered", "parse", "scan", "sound_parts"]
+__all__ = ["Contents", "decode", "encode", "event_of", "numbered", "parse", "scan", "sound_parts"]
 
 _END = rb', "sum":"[0-9a-f]{16}"\}'
 _SUM = len(b', "sum":"0123456789abcdef"}')
-
-
-def digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def encode(number: int, event: Event) -> bytes:
@@ -98,8 +94,15 @@ class Contents:
     problems: list[tuple[int, str]] = field(default_factory=list)
 
 
-def scan(data: bytes) -> Contents:
-    """Read a file until its end or its first problem."""
+def scan(data: bytes, last: Last | None = None) -> Contents:
+    """Read a file until its end or its first problem; `last` is what stands beside it about its last line."""
+    found = _scan(data)
+    if last is not None and not found.problems and (problem := last.problem(data, len(found.events))):
+        found.problems.append(problem)
+    return found
+
+
+def _scan(data: bytes) -> Contents:
     found = Contents()
     *lines, tail = data.split(b"\n")
     for line in lines:
@@ -166,12 +169,12 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def parse(data: bytes, path: str | os.PathLike[str], level: int = 3) -> Contents:
+def parse(data: bytes, path: str | os.PathLike[str], last: Last | None = None, level: int = 3) -> Contents:
     """The contents of a file that is sound; a problem is an error, an interrupted last write a warning."""
-    found = scan(data)
+    found = scan(data, last)
     if found.problems:
         number, reason = found.problems[0]
-        other = number == 1 and not numbered(data[: data.find(b"\n")])
+        other = number == 1 and data and not numbered(data[: data.find(b"\n")])
         way_out = (
             "this is not a journal, use another file"
             if other

@@ -10,6 +10,7 @@ from pathlib import Path
 from badge.core.locking import lock_file, sync_folder
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
+from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import encode, event_of, numbered, scan, sound_parts
 
 __all__ = ["Repair", "examine", "repair"]
@@ -32,8 +33,9 @@ class Repair:
 
 def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too."""
-    found = scan(_bytes(Path(path)))
-    if found.torn_bytes:
+    beside = read_last(Path(path))
+    found = scan(_bytes(Path(path)), beside)
+    if found.torn_bytes and not found.problems:
         return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
     return found.problems
 
@@ -55,29 +57,32 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     1 events kept, lost: line 1 ['lost', 'note']
     """
     file = Path(path)
-    data = _bytes(file)
+    beside, data = read_last(file), _bytes(file)
     with file.open("r+b") as handle:
         if not lock_file(handle.fileno()):
             raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
-        found = scan(data)
+        found = scan(data, beside)
         if not found.problems and not found.torn_bytes:
             return Repair(len(found.events), [], None)
         sound, last = _salvage(data)
         if not sound:
             raise JournalError(f"{file} holds no sound line: restore it from a copy, or use another journal")
+        if beside is not None and beside.problem(data, len(found.events)):
+            last = max(last, beside.number)
         aside = _free_name(file)
         numbers = range(1, last + 1)
         lost = [n for n in numbers if n not in sound]
         stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
         _copy(file, aside)
         new = file.with_name(f"{file.name}.new")
+        lines = [encode(n, sound.get(n, stand_in)) for n in numbers]
         with new.open("wb") as output:
-            for n in numbers:
-                output.write(encode(n, sound.get(n, stand_in)))
+            output.writelines(lines)
             output.flush()
             os.fsync(output.fileno())
         new.replace(file)
         sync_folder(file.parent)
+        write_last(file, Last(digest(lines[0][:-1]), last, digest(lines[-1][:-1])))
     return Repair(len(sound), lost, aside)
 
 
