@@ -74,7 +74,15 @@ def test_what_stands_beside_a_journal_is_never_in_the_way(path: Path) -> None:
         opened.append(*EVENTS)
     beside.write_bytes(noted)
     assert len(read(path)) == 18
-    for junk in (b"", noted[:20], noted[:-1] + b"x", b"\xff" * len(noted)):  # of no use: as if it were not there
+    changed = noted.replace(b" 12 ", b" 72 ")
+    assert changed != noted
+    for junk in (
+        b"",
+        noted[:20],
+        noted[:-1] + b"x",
+        b"\xff" * len(noted),
+        changed,
+    ):  # of no use: as if it were not there
         path.write_bytes(whole)
         beside.write_bytes(junk)
         Journal(path).close()

@@ -1,7 +1,7 @@
 """Beside a journal, which line was its last: lines cut off at the end are noticed, which the journal alone cannot show.
 
 `labels.jsonl.last` holds the number and the digest of the last line, and the digest of the first, by which it knows its
-journal. It is written after the line is on disk, so that it is never ahead of the journal, however the process or the
+journal; and a checksum. It is written after the line is on disk, so that it is never ahead of the journal, however the process or the
 machine died. Where it is missing, unreadable or another journal's, nothing is said: only this check is gone.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 __all__ = ["Last", "digest", "forget_last", "read_last", "write_last"]
 
-_RECORD = re.compile(rb"([0-9a-f]{16}) +(\d+) ([0-9a-f]{16})\n")
+_RECORD = re.compile(rb"(([0-9a-f]{16}) +(\d+) ([0-9a-f]{16})) ([0-9a-f]{16})\n")
 
 
 def digest(data: bytes) -> str:
@@ -64,7 +64,9 @@ def read_last(journal: Path) -> Last | None:
         found = _RECORD.fullmatch(_beside(journal).read_bytes())
     except (OSError, ValueError):
         return None
-    return Last(found[1].decode(), int(found[2]), found[3].decode()) if found else None
+    if not found or digest(found[1]) != found[5].decode():
+        return None
+    return Last(found[2].decode(), int(found[3]), found[4].decode())
 
 
 def write_last(journal: Path, last: Last) -> None:
@@ -72,7 +74,8 @@ def write_last(journal: Path, last: Last) -> None:
     with contextlib.suppress(OSError):
         fd = os.open(_beside(journal), os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
-            os.write(fd, f"{last.first} {last.number:>15} {last.line}\n".encode())
+            record = f"{last.first} {last.number:>15} {last.line}"
+            os.write(fd, f"{record} {digest(record.encode())}\n".encode())
         finally:
             os.close(fd)
 
