@@ -1,8 +1,8 @@
 """Beside a journal, which line was its last: lines cut off at the end are noticed, which the journal alone cannot show.
 
-`labels.jsonl.last` holds the number and the digest of the last line, and the digest of the first, by which it knows its
-journal; and a checksum. It is written after the line is on disk, so that it is never ahead of the journal, however the process or the
-machine died. Where it is missing, unreadable or another journal's, nothing is said: only this check is gone.
+`labels.jsonl.last` holds the number and the digest of the last line, the digest of the first, by which it knows its
+journal, and a checksum. It is written after the line is on disk, so that it is never ahead of the journal, however the
+process or the machine died. Where it is missing, unreadable or another journal's, nothing is said: only this check is gone.
 """
 
 from __future__ import annotations
