@@ -156,6 +156,7 @@ def running(
         place = stack.enter_context(on_device(model, device))
         stack.enter_context(random_state_kept(place))
         stack.enter_context(eval_mode(model))
+        stack.enter_context(_uncompiled())
         casting = _autocast(place, autocast)
         dtype, takes = None if autocast else model_dtype(model), inputs.positional(model)
         wanted = None if head is None else heads.named_head(model, head)
@@ -176,7 +177,7 @@ def running(
             args, kwargs = inputs.place((args, kwargs), place, dtype)
             watch.clear()
             try:
-                with torch.no_grad(), casting, _uncompiled(), watch.watching():
+                with torch.no_grad(), casting, watch.watching():
                     return model(*args, **kwargs), kwargs.get("attention_mask")
             except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
                 if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
