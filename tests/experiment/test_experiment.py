@@ -743,3 +743,13 @@ def test_the_cost_of_a_cell_is_measured() -> None:
 
     found = measure(repeats=1, labels=100)
     assert found["whole"] > found["parts"] > 0 and found["ratio"] == found["whole"] / found["parts"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_in_the_place_of_a_journal_is_that_cells_failure(tmp_path: Path) -> None:
+    """Read like a file it would be waited for without end."""
+    cell = Cell("digits", "mlp", "rand", batch_size=20, initial=20, labels=40)
+    os.mkfifo(tmp_path / f"{cell.name}.jsonl")
+    assert not finished(cell, tmp_path)
+    (failed,) = run_cells([cell], tmp_path)
+    assert "it is not a file" in str(failed.error)

@@ -87,7 +87,7 @@ def test_rows_that_do_not_sum_to_one() -> None:
 @pytest.mark.parametrize("value", [-2.5, 4.0])
 def test_logits_for_probabilities(value: float) -> None:
     with pytest.raises(
-        InputError, match=r"outside \[0, 1\] in 1 row .*these look like logits, use Outputs.from_logits"
+        InputError, match=r"outside \[0, 1\] in 1 row .*these look like logits: use Outputs.from_logits"
     ):
         badge.Outputs(changed(P, 1, [value, 1 - value, 0, 0]), H)
     with pytest.raises(InputError, match="these look like logits"):
@@ -225,3 +225,16 @@ def test_one_tree() -> None:
     assert issubclass(InputError, ValueError) and issubclass(badge.errors.RankError, ValueError)
     for name in badge.errors.__all__:
         assert name in (badge.errors.__doc__ or ""), "the tree is drawn in the docstring"
+
+
+def test_probabilities_passed_as_logits_are_refused() -> None:
+    """A softmax of them is flatter, and the picks are others."""
+    p = np.random.default_rng(0).dirichlet(np.ones(3), size=20)
+    for given in (p, p.astype(np.float32), torch.from_numpy(p)):
+        with pytest.raises(InputError, match="these are probabilities"):
+            badge.Outputs.from_logits(given)
+    expected = badge.Outputs(p).probabilities
+    torch.testing.assert_close(badge.Outputs.from_logits(np.log(p)).probabilities, expected)
+    for fine in (p * 2, p - 0.01, np.zeros((4, 3)), [[0.0, 1.0]], np.full((3, 1), 0.5)):
+        badge.Outputs.from_logits(fine)
+    badge.Outputs.from_logits(p, multilabel=True)  # of labels, rows may sum to anything

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from badge.errors import JournalError
-from badge.journal import Journal, read
+from badge.errors import InputError, JournalError
+from badge.journal import Journal, examine, read, repair
 from badge.journal import file as journal
 from badge.journal.lines import encode
 
@@ -172,3 +173,21 @@ def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JournalError, match="cannot open the journal"):
         Journal(tmp_path / "file" / "j.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_what_has_no_end_is_no_journal(tmp_path: Path) -> None:
+    """A pipe would be waited for and a device read until memory is full."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for place in (tmp_path / "pipe.jsonl", Path("/dev/zero"), tmp_path):
+        for call in (Journal, read, repair, examine):
+            with pytest.raises(JournalError, match=r"not a file|Is a directory"):
+                call(place)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("place", ["a\0b", "\ud800", "x" * 300, 5, None])
+def test_places_that_no_file_can_have(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call in (Journal, read, repair, examine):
+        with pytest.raises(InputError, match="a journal"):
+            call(place)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import badge
 from badge.errors import InputError, ModelError
+from badge.models import sinks
 
 pytest.importorskip("sklearn")
 pd = pytest.importorskip("pandas")
@@ -45,8 +46,16 @@ def boosters() -> list[tuple[str, Any, Any]]:
     try:
         from xgboost import XGBClassifier
 
-        made = {"n_estimators": 3, "n_jobs": 1, "enable_categorical": True, "tree_method": "hist"}
+        made: dict[str, Any] = {"n_estimators": 3, "n_jobs": 1, "enable_categorical": True, "tree_method": "hist"}
         found += [("xgboost", XGBClassifier(**made), data) for data in (HOLES, TABLE)]
+    except ImportError:
+        pass
+    try:
+        from catboost import CatBoostClassifier
+
+        made = {"iterations": 3, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+        found += [("catboost", CatBoostClassifier(**made), HOLES)]
+        found += [("catboost", CatBoostClassifier(**made, cat_features=["colour"]), TABLE)]
     except ImportError:
         pass
     return found
@@ -83,8 +92,84 @@ def test_holes_that_come_late_and_outputs_on_disk(tmp_path: Path) -> None:
     late = np.concatenate([np.tile(X, (20, 1)), HOLES])
     model = HistGradientBoostingClassifier(max_iter=5).fit(HOLES, Y)
     assert not badge.predict(model, late).has_embeddings
-    with pytest.raises(ModelError, match="leave out out="):
-        badge.predict(model, HOLES, out=tmp_path / "o")
+    for name, pool in (("all", HOLES), ("late", late)):
+        expected = badge.predict(model, pool)
+        for _ in range(2):  # written, then read again
+            out = badge.predict(model, pool, out=tmp_path / name)
+            assert torch.equal(out.probabilities, expected.probabilities) and not out.has_embeddings
+        for strategy in (*BY_PROBABILITY, "rand"):
+            ids = badge.select(model, pool, k=7, strategy=strategy, out=tmp_path / name)
+            assert (ids == badge.select_from(expected, 7, strategy)).all()
+        with pytest.raises(InputError, match=r"hold no embeddings: .* NaN or inf .* which it takes as they are"):
+            badge.select_from(badge.Outputs.load(tmp_path / name), 7)
+
+
+def test_a_pass_without_embeddings_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embeddings at first, then holes, then the end: what was done before is kept, and is what it would have been."""
+    pool = np.concatenate([np.tile(X, (20, 1)), np.tile(HOLES, (20, 1)), X])
+    model = HistGradientBoostingClassifier(max_iter=5).fit(HOLES, Y)
+    monkeypatch.setattr(sinks, "CHECK_BYTES", 1)
+    calls, whole = [], HistGradientBoostingClassifier.predict_proba
+
+    def stops(self: Any, x: Any) -> Any:
+        calls.append(len(x))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(self, x)
+
+    monkeypatch.setattr(HistGradientBoostingClassifier, "predict_proba", stops)
+    with pytest.raises(KeyboardInterrupt):
+        badge.predict(model, pool, out=tmp_path / "o")
+    monkeypatch.setattr(HistGradientBoostingClassifier, "predict_proba", whole)
+    with pytest.raises(InputError, match="holds 8,192 of 12,300 rows"):
+        badge.Outputs.load(tmp_path / "o")
+    out = badge.predict(model, pool, out=tmp_path / "o")
+    assert torch.equal(out.probabilities, badge.predict(model, pool).probabilities) and not out.has_embeddings
+
+
+def test_a_network_without_embeddings_on_disk(tmp_path: Path) -> None:
+    pool, net = torch.from_numpy(X).float(), Convolved()
+    out = badge.predict(net, pool, embeddings=False, out=tmp_path / "o")
+    assert torch.equal(out.probabilities, badge.predict(net, pool, embeddings=False).probabilities)
+    with pytest.raises(InputError, match="hold no embeddings: the pass was made with embeddings=False"):
+        _ = badge.Outputs.load(tmp_path / "o").embeddings
+    linear = nn.Linear(3, 2)
+    badge.predict(linear, pool, out=tmp_path / "both")
+    with pytest.raises(InputError, match="another set of options"):
+        badge.predict(linear, pool, embeddings=False, out=tmp_path / "both")
+    with pytest.raises(InputError, match="embeddings must be True, False, 'only' or None, not 'no'"):
+        badge.predict(linear, pool, embeddings="no")  # type: ignore[arg-type]
+    for wrong, why in ((5, "given by its path, not by int"), ("a\0b", "no file can be called")):
+        with pytest.raises(InputError, match=why):
+            badge.predict(linear, pool, out=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "model", "pool"), boosters(), ids=lambda x: x if isinstance(x, str) else "")
+def test_the_learner_with_models_that_take_holes_and_categories(name: str, model: Any, pool: Any) -> None:
+    """Also those that scikit-learn cannot clone: CatBoost with a list of its categories."""
+    for strategy in ("entropy", "rand"):
+        learner = badge.ActiveLearner(pool, model, classes=2, strategy=strategy, seed=0)
+        for k in (40, 5):
+            ids = learner.ask(k)
+            learner.tell(ids, Y[ids])
+        assert learner.model is not model
+        assert learner.outputs.probabilities.shape == (300, 2)
+
+
+def test_an_estimator_that_cannot_be_cloned_is_copied() -> None:
+    """It changes what it was given, which scikit-learn's clone refuses."""
+    model = Changing([1.0, 2.0])
+    learner = badge.ActiveLearner(X, model, classes=2, strategy="conf", seed=0)
+    for k in (40, 5):
+        ids = learner.ask(k)
+        learner.tell(ids, Y[ids])
+    assert learner.model is not model and not hasattr(model, "classes_") and learner.model.weights == [1.0, 2.0]
+
+
+class Changing(LogisticRegression):
+    def __init__(self, weights: list[float]) -> None:
+        super().__init__()
+        self.weights = list(weights)
 
 
 def test_the_learner_goes_on_without_embeddings() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import signal
@@ -11,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import badge
 from badge.errors import InputError, ModelError, WriteError
 from badge.models import sinks
+from badge.models.digest import whole_digest
+from badge.models.pools import open_pool
 from badge.outputs import store as outputs_store
 
 N = 31
@@ -213,7 +218,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(WriteError, match=r"cannot reserve 0.00 GiB .*No space left"):
+    with pytest.raises(WriteError, match=r"cannot reserve [0-9,]+ bytes .*No space left"):
         badge.predict(Counting(), X, out=tmp_path)
 
 
@@ -293,3 +298,43 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match=r"file/out cannot be written: Not a directory"):
         badge.predict(Counting(), X, out=tmp_path / "file" / "out")
+
+
+def changed_pools() -> list[Any]:
+    """Pools of 1,000 examples as they are at hand, and each with one number or letter changed."""
+    x = np.arange(5000, dtype=np.float32).reshape(1000, 5)
+    y = x.copy()
+    y[7, 2] += 1
+    pairs: list[Any] = [(x, y), (torch.from_numpy(x), torch.from_numpy(y)), (list(x), list(y))]
+    pairs += [(TensorDataset(torch.from_numpy(x)), TensorDataset(torch.from_numpy(y))), ({"x": x}, {"x": y})]
+    pairs += [(pd.DataFrame(x), pd.DataFrame(y)), (sparse.csr_matrix(x), sparse.csr_matrix(y))]
+    pairs += [(pd.Series(["a"] * 1000), pd.Series([*["a"] * 7, "b", *["a"] * 992]))]
+    pairs += [(["a"] * 1000, [*["a"] * 7, "b", *["a"] * 992]), ({"a": ["x"] * 1000}, {"a": [*["x"] * 999, "y"]})]
+    pairs += [([{"input_ids": torch.from_numpy(part)} for part in np.split(z.astype(int), 4)] for z in (x, y))]
+    return [tuple(pair) for pair in pairs]
+
+
+@pytest.mark.parametrize(("pool", "other"), changed_pools(), ids=lambda pool: type(pool).__name__)
+def test_a_pool_is_known_by_all_that_it_holds(pool: Any, other: Any) -> None:
+    one, same, another = (whole_digest(p, open_pool(p)) for p in (pool, copy.deepcopy(pool), other))
+    assert one == same != another
+
+
+def test_one_row_changed_is_another_pool(tmp_path: Path) -> None:
+    """A row that was corrected: its outputs are not those on disk."""
+    x = torch.randn(1000, 5, generator=torch.Generator().manual_seed(0))
+    badge.predict(Counting(), x, out=tmp_path / "o")
+    x[7, 2] += 1
+    with pytest.raises(InputError, match="holds the outputs of another pool"):
+        badge.predict(Counting(), x, out=tmp_path / "o")
+
+
+def test_an_estimator_that_cannot_be_told_from_another(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    model = make_pipeline(FunctionTransformer(lambda x: x * 2), LogisticRegression()).fit(X.numpy(), np.arange(N) % 2)
+    assert len(badge.predict(model, X)) == N
+    with pytest.raises(ModelError, match=r"Pipeline cannot be pickled .* no lambda, or leave out out="):
+        badge.predict(model, X, out=tmp_path / "o")

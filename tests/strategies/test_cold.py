@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import badge
 from badge.cli import app
-from badge.errors import InputError
+from badge.errors import InputError, JournalError, ModelError
 from badge.samplers.lloyd import lloyd
 from badge.strategies import cold
 from laws import ACCEPTED, chi_square
@@ -100,6 +100,74 @@ def test_lloyd_is_a_fixed_point() -> None:
     assert (((Z[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == cluster).all()
 
 
+# -- a model without a head --------------------------------------------------------------------------------------------
+
+
+class Backbone(torch.nn.Module):
+    """Ends in a pooled map; `grid` leaves the places in."""
+
+    def __init__(self, grid: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.map, self.grid = torch.nn.Conv1d(1, 5, 2), grid
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = torch.relu(self.map(x[:, None]))
+        return found[..., None] if self.grid else found.mean(dim=2)
+
+
+def test_what_a_model_without_a_head_returns_is_the_embedding(tmp_path: Path) -> None:
+    pool = torch.from_numpy(Z).float()
+    net = Backbone()
+    with torch.no_grad():
+        expected = net(pool)
+    out = badge.predict(net, pool, embeddings="only", batch_size=50)
+    torch.testing.assert_close(out.embeddings, expected)
+    torch.testing.assert_close(badge.predict(Backbone(grid=True), pool, embeddings="only").embeddings, expected)
+    for name in ("typiclust", "kmeanspp"):
+        wanted = badge.select_from(out, 8, name).tolist()
+        assert badge.select(net, pool, 8, strategy=name).tolist() == wanted
+        assert badge.select(net, pool, 8, strategy=name, out=tmp_path / name).tolist() == wanted
+    with pytest.raises(InputError, match="hold no probabilities: the pass was made for embeddings only"):
+        badge.select_from(badge.Outputs.load(tmp_path / "kmeanspp"), 8)
+
+
+def test_of_a_classifier_it_is_the_input_of_the_output_layer() -> None:
+    pool = torch.from_numpy(Z).float()
+    net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+    out = badge.predict(net, pool, embeddings="only")
+    torch.testing.assert_close(out.embeddings, torch.relu(net[0](pool)).detach())
+    assert not out.has_probabilities
+    assert badge.select(net, pool, 8, strategy="kmeanspp").tolist() == badge.select_from(out, 8, "kmeanspp").tolist()
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"logits": net(x) / 2}
+
+    with pytest.raises(ModelError, match="no linear layer gives the logits"):  # a classifier: not an embedding
+        badge.select(Scaled(), pool, 8, strategy="typiclust")
+
+
+def test_a_transformer_without_a_head() -> None:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    model = transformers.BertModel(transformers.BertConfig(vocab_size=20, **sizes)).eval()
+    mask = (torch.arange(7) < torch.arange(30)[:, None] % 6 + 1).long()
+    pool = {"input_ids": torch.randint(0, 20, (30, 7)), "attention_mask": mask}
+    with torch.no_grad():
+        hidden = model(**pool).last_hidden_state
+    expected = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    out = badge.predict(model, pool, embeddings="only")
+    torch.testing.assert_close(out.embeddings, expected)
+    assert (
+        badge.select(model, pool, 5, strategy="typiclust").tolist() == badge.select_from(out, 5, "typiclust").tolist()
+    )
+    for strategy in ("badge", "conf"):  # its pooled state is not the logits of a classifier
+        with pytest.raises(ModelError, match="last_hidden_state, pooler_output and no logits: it has no head"):
+            badge.select(model, pool, 5, strategy=strategy)
+
+
 # -- the learner, the command line -------------------------------------------------------------------------------------
 
 
@@ -119,6 +187,25 @@ def test_the_learners_first_batch(tmp_path: Path) -> None:
         assert again.pending.tolist() == later.tolist()
     uniform = learner()
     assert sorted(GROUP[uniform.ask(8)].tolist()) != list(range(8))
+
+
+def test_the_journal_says_what_picked_first(tmp_path: Path) -> None:
+    """The picks depend on it; once a model has picked, it is no matter any more."""
+    journal = tmp_path / "j.jsonl"
+    with learner(first="typiclust", embeddings=Z, journal=journal) as first:
+        first.tell(first.ask(3), [0, 0, 0])  # one class: there is no model yet
+    assert badge.journal.read(journal)[0]["first"] == "typiclust"
+    for other in ({}, {"first": "kmeanspp", "embeddings": Z}):
+        with pytest.raises(JournalError, match="its first is 'typiclust', yours is"):
+            learner(journal=journal, **other)
+    with learner(first="typiclust", embeddings=Z, journal=journal) as again:
+        ids = again.ask(30)
+        again.tell(ids, GROUP[ids])
+        again.ask(2)
+    learner(journal=journal).close()
+    with learner(journal=tmp_path / "uniform.jsonl") as uniform:
+        uniform.ask(3)
+    assert "first" not in badge.journal.read(tmp_path / "uniform.jsonl")[0]
 
 
 def test_a_frozen_encoder_has_the_embeddings(tmp_path: Path) -> None:

@@ -31,13 +31,14 @@ def test_what_ours_declare() -> None:
     # what the command line says before torch is loaded
     assert tuple(conditioned) == catalog.CONDITIONED
     assert tuple(n for n, reads in found.items() if reads in ("nothing", "probabilities")) == catalog.WITHOUT_EMBEDDINGS
+    assert tuple(n for n, reads in found.items() if reads == "vectors") == catalog.COLD
     wanting = [name for name in strategies.NAMES if strategies.wants_labeled(strategies.get(name))]
     assert sorted(wanting) == sorted([*catalog.CONDITIONED, *catalog.COLD])
     takes_bias = [n for n in strategies.NAMES if "bias" in inspect.signature(strategies.get(n)).parameters]
     assert tuple(takes_bias) == catalog.ON_GRADIENTS
 
 
-@pytest.mark.parametrize("reads", ["nothing", "probabilities", "embeddings", "blocks", None])
+@pytest.mark.parametrize("reads", ["nothing", "probabilities", "embeddings", "blocks", "vectors", None])
 @pytest.mark.parametrize("exclude", [None, range(9)])
 def test_a_strategy_is_given_what_it_reads(reads: Any, exclude: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "CHUNK_BYTES", 8)  # so that the pool counts as large
@@ -54,6 +55,10 @@ def test_a_strategy_is_given_what_it_reads(reads: Any, exclude: Any, monkeypatch
     assert len(given) == 60 - first
     if reads == "nothing":
         assert not given.has_probabilities and not given.has_embeddings
+        return
+    if reads == "vectors":
+        assert torch.equal(given.embeddings[:], OUT.embeddings[first:])
+        assert given.has_probabilities == (exclude is None)  # what is not read is not copied
         return
     expected = OUT.probabilities[first:]
     assert torch.equal(given.probabilities[:], expected)

@@ -315,7 +315,9 @@ def test_a_large_pool_is_not_copied(name: str, dtype: torch.dtype, monkeypatch: 
     assert badge.select_from(out, 20, name, seed=2, exclude=exclude).tolist() == expected.tolist()
     assert (
         len(views)
-        == {"nothing": 0, "probabilities": 1, "blocks": 2}[badge.strategies.reads(badge.strategies.get(name))]
+        == {"nothing": 0, "probabilities": 1, "vectors": 1, "blocks": 2}[
+            badge.strategies.reads(badge.strategies.get(name))
+        ]
     )
 
 

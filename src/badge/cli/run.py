@@ -196,7 +196,8 @@ def _run_all(
     if failed:
         from badge.experiment.runner import log_path
 
-        typer.echo(f"tracebacks: {log_path(out)}", err=True)
+        if log_path(out).is_file():
+            typer.echo(f"tracebacks: {log_path(out)}", err=True)
         raise typer.Exit(1)
 
 

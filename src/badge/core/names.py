@@ -36,6 +36,10 @@ def path_of(value: Any, what: str) -> Path:
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{what} is given by its path, not by {type(value).__name__}")
     path = Path(value)
-    if "\0" in str(path) or any(len(part.encode(errors="replace")) > LONGEST for part in path.parts):
+    try:
+        fits = all(len(os.fsencode(part)) <= LONGEST for part in path.parts)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        fits = False
+    if "\0" in str(path) or not fits:
         raise InputError(f"{what}: no file can be called {str(path)[:60]!r}{'…' * (len(str(path)) > 60)}")
     return path

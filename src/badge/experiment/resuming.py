@@ -28,7 +28,7 @@ def finished(cell: Cell, folder: Path) -> bool:
     Reads the first line and the last: a grid has a thousand journals of a megabyte.
     """
     path = journal_path(cell, folder)
-    if not path.exists():
+    if not path.is_file():  # a pipe would never end; opening it for appending sees to that
         return False
     with path.open("rb") as file:
         first = file.readline()

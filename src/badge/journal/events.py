@@ -89,6 +89,7 @@ class Header(Record):
     seed: int
     initial: dict[str, Any]
     multilabel: bool = False
+    first: str | dict[str, Any] | None = None  #: what picks while there is no model; None: a uniform draw
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,8 +36,10 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
     >>> read(path)
     [{'event': 'note', 'text': 'hello'}]
     """
+    file = path_of(path, "a journal")
+    if file.exists() and not file.is_file():
+        raise JournalError(f"{file} is not a file: a journal is one")
     try:
-        file = path_of(path, "a journal")
         last = read_last(file)
         data = file.read_bytes()
     except FileNotFoundError:
@@ -88,7 +91,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
-        self.path, self._sync = Path(path), sync
+        self.path, self._sync = path_of(path, "a journal"), sync
         self._place = self.path.absolute()  # the working directory may change
         self._fd, self._pid, self._lock = -1, os.getpid(), ThreadLock()
         #: what is being written: (bytes before it, events before it, the bytes, the events); None between two appends
@@ -101,6 +104,8 @@ class Journal:
         except OSError as error:
             raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe or a device has no end
+                raise JournalError(f"cannot open the journal {self.path}: it is not a file")
             _lock(fd, self.path)
             sync_folder(self.path.parent)
             data = _read_from(fd, 0)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from badge.core.locking import lock_file, sync_folder
+from badge.core.names import path_of
+from badge.core.writing import writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
 from badge.journal.last import Last, digest, read_last, write_last
@@ -33,8 +35,9 @@ class Repair:
 
 def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too."""
-    beside = read_last(Path(path))
-    found = scan(_bytes(Path(path)), beside)
+    file = path_of(path, "a journal")
+    beside = read_last(file)
+    found = scan(_bytes(file), beside)
     if found.torn_bytes and not found.problems:
         return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
     return found.problems
@@ -56,9 +59,9 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     >>> print(str(repair(path)).split(";")[0], [event["event"] for event in Journal(path).events])
     1 events kept, lost: line 1 ['lost', 'note']
     """
-    file = Path(path)
+    file = path_of(path, "a journal")
     beside, data = read_last(file), _bytes(file)
-    with file.open("r+b") as handle:
+    with writing_to(file), file.open("r+b") as handle:
         if not lock_file(handle.fileno()):
             raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
         found = scan(data, beside)
@@ -111,6 +114,8 @@ def _plain(line: bytes) -> Event | None:
 
 
 def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise JournalError(f"{path} is not a file: a journal is one")
     try:
         return path.read_bytes()
     except FileNotFoundError:

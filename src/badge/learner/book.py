@@ -22,8 +22,8 @@ __all__ = ["Book"]
 class Book:
     """What was asked and told: written to the journal first, then folded into the ledger.
 
-    `wanted` holds classes, strategy (described), seed, initial and multilabel. `shared`: an experiment writes to the
-    journal too, and records what it needs itself.
+    `wanted` holds classes, strategy and first (described), seed, initial and multilabel. `shared`: an experiment writes to
+    the journal too, and records what it needs itself.
     """
 
     def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, wanted: dict[str, Any], shared: bool) -> None:

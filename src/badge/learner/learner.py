@@ -100,6 +100,7 @@ class ActiveLearner(Known):
             "seed": seed,
             "initial": None if initial is None else Ledger(names, known).initial(dict(initial.items())),
             "multilabel": multilabel,
+            "first": None if first is None else describe(first),
         }
         self.pool, self.on_event = pool, on_event
         shared = isinstance(journal, Journal)

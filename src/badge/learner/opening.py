@@ -66,6 +66,9 @@ def check_header(ledger: Ledger, wanted: Mapping[str, Any], path: object) -> Non
         theirs, yours = getattr(header, field), wanted[field]
         if yours is not None and theirs != yours:
             _refuse(path, field, theirs, yours)
+    picked = any(ask.select_seconds is not None for _, ask in ledger.asks)
+    if not picked and header.first != wanted["first"]:  # once a model has picked, what picks before one is no matter
+        _refuse(path, "first", header.first, wanted["first"])
     theirs, yours = ledger.classes.header, wanted["classes"]
     if isinstance(theirs, int) and isinstance(yours, int) and isinstance(header.classes, int):
         fits = header.classes <= yours <= theirs

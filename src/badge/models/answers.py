@@ -10,14 +10,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from badge.errors import ModelError
 from badge.models.heads import Call, link, same
 
-__all__ = ["Answer", "decide", "parts_of"]
+__all__ = ["Answer", "decide", "parts_of", "rows_of"]
 
 Key = int | str
+
+#: what Hugging Face models without a head return
+HEADLESS = frozenset({"last_hidden_state", "pooler_output", "hidden_states", "attentions"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +58,11 @@ def parts_of(output: Any) -> dict[Key, Tensor]:
 
 def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str | None) -> Answer:
     """The logits of `rows` examples among the parts, from the calls of the first batch; `head` is the one asked for."""
+    if head is None and set(parts) <= HEADLESS:
+        raise ModelError(
+            f"the model returned {', '.join(map(str, parts))} and no logits: it has no head. Load it with one "
+            "(transformers.AutoModelFor…Classification); before the first label, typiclust and kmeanspp need none"
+        )
     if len(parts) == 1:
         return Answer(next(iter(parts)))
     scores = _scores(parts, rows)
@@ -79,6 +88,27 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
         f"the model returned {len(parts)} tensors, and which of them is the logits cannot be told: {', '.join(named)}. "
         "Pass head= with the layer that gives them, or let the model return the logits alone"
     )
+
+
+def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
+    """One row per example from what an encoder returned: the mean over tokens (those under the mask) or places.
+
+    >>> rows_of({"last_hidden_state": torch.tensor([[[1.0], [3.0], [9.0]]])}, torch.tensor([[1, 1, 0]])).tolist()
+    [[2.0]]
+    """
+    if isinstance(output, Mapping):
+        found = [output[key] for key in ("last_hidden_state", "sentence_embedding", "pooler_output") if key in output]
+        output = found[0] if found else next(iter(output.values()), None)
+    elif isinstance(output, tuple | list) and output:
+        output = output[0]
+    if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
+        shape = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        raise ModelError(f"an encoder must give numbers [n, D] (or [n, tokens, D], [n, D, H, W]), not {shape}")
+    if output.ndim == 3:
+        weights = torch.ones(output.shape[:2], device=output.device) if mask is None else mask
+        weights = weights.to(output.dtype)[:, :, None]
+        return (output * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+    return output if output.ndim == 2 else output.flatten(2).mean(dim=2)
 
 
 def _scores(parts: Mapping[Key, Tensor], rows: int) -> dict[Key, Tensor]:

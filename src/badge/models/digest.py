@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import TensorDataset
 
+from badge.errors import ModelError
 from badge.models.network import random_state_kept, unwrap
 from badge.models.pools import Pool, open_pool
+from badge.models.tables import is_frame, series
 
-__all__ = ["fingerprint", "model_digest", "pool_digest", "value_digest"]
+__all__ = ["fingerprint", "model_digest", "pool_digest", "value_digest", "whole_digest"]
 
 #: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
 SAMPLE = 64
+#: pools whose items are at hand, and how many of them are read at a time
+_WHOLE, ROWS = (torch.Tensor, np.ndarray, TensorDataset, Mapping, list, tuple), 4096
 
 
 def model_digest(model: Any) -> str:
@@ -25,7 +31,13 @@ def model_digest(model: Any) -> str:
     if not isinstance(model, nn.Module):
         import joblib
 
-        return f"{type(model).__name__}:{joblib.hash(model)}"
+        try:
+            return f"{type(model).__name__}:{joblib.hash(model)}"
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise ModelError(
+                f"{type(model).__name__} cannot be pickled ({' '.join(str(error).split())[:120]}), so that its outputs on "
+                "disk could not be told from another's: use functions of a module in it, no lambda, or leave out out="
+            ) from error
     model = unwrap(model)
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
@@ -52,6 +64,45 @@ def pool_digest(pool: Pool) -> str:
         for position in np.unique(np.linspace(0, pool.rows - 1, SAMPLE).astype(np.int64)):
             digest.update(_item_digest(pool, int(position)))
     return digest.hexdigest()[:16]
+
+
+def whole_digest(pool: Any, opened: Pool) -> str:
+    """Length and content of a pool: all of arrays, tables, texts and lists; of a dataset a sample, or its `digest()`."""
+    digest = hashlib.blake2b(f"{opened.rows} {pool_digest(opened)}".encode(), digest_size=16)
+    if callable(getattr(type(pool), "digest", None)):
+        digest.update(str(pool.digest()).encode())
+    elif isinstance(pool, _WHOLE) or hasattr(pool, "iloc") or hasattr(pool, "tocsr") or is_frame(pool):
+        starts = range(0, opened.rows, ROWS)
+        ranges = zip((0, *opened.ends), opened.ends, strict=False) if opened.ends else ((a, a + ROWS) for a in starts)
+        for start, stop in ranges:  # a memory-mapped pool stays on disk
+            _feed(digest, opened.part(slice(start, min(stop, opened.rows))))
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add a part of a pool; its columns, its rows, its numbers one after the other."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    if hasattr(value, "tocsr"):
+        value = [value.data, value.indices, value.indptr]
+    elif hasattr(value, "columns"):
+        value = [series(value[name]) for name in value.columns]
+    elif hasattr(value, "iloc") or is_frame(value):
+        value = series(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        digest.update(f"{value.shape}{value.dtype}".encode())
+        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    elif isinstance(value, str):
+        digest.update(f"{len(value)} {value}".encode(errors="surrogatepass"))
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            digest.update(str(key).encode(errors="surrogatepass"))
+            _feed(digest, value[key])
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            _feed(digest, entry)
+    else:
+        digest.update(value_digest(value))
 
 
 def _item_digest(pool: Pool, position: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ NOT_ASKED = "the pass was made with embeddings=False"
 class Said(NamedTuple):
     """What a model said about some rows."""
 
-    probabilities: Tensor  # [n, C]
+    probabilities: Tensor | None  # [n, C]; None where embeddings are all that was asked for
     embeddings: Tensor | str  # [n, D], or why there are none
     multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
 
@@ -140,7 +140,7 @@ def running(
     head: str | nn.Module | None = None,
     autocast: bool | torch.dtype | None = None,
     multilabel: bool | None = None,
-    embeddings: bool = True,
+    embeddings: bool | Literal["only"] = True,
 ) -> Iterator[Run]:
     """A function that runs the model on one batch; outside the block the model is as it was before.
 
@@ -184,9 +184,25 @@ def running(
                     raise
                 raise _cannot_run(error, [*args, *kwargs.values()], dtype) from error
 
+        headless = False
+
         def run(rows: int, batch: Any) -> Said:
-            nonlocal found, answer, watch, labels
+            nonlocal headless
             output, mask = forward(batch)
+            if embeddings != "only":
+                return classified(rows, output, mask)
+            if not headless:
+                try:
+                    return classified(rows, output, mask)._replace(probabilities=None)
+                except ModelError:
+                    headless = found is None and wanted is None and not _has_logits(output)
+                    if not headless:
+                        raise
+                    attached.close()
+            return Said(None, answers.rows_of(output, mask))
+
+        def classified(rows: int, output: Any, mask: Tensor | None) -> Said:
+            nonlocal found, answer, watch, labels
             calls, parts = watch.all(), answers.parts_of(output)
             if answer is None:
                 answer = answers.decide(parts, rows, calls, None if wanted is None else wanted[0])
@@ -226,7 +242,13 @@ def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -
         )
     shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in tensors[:4]) or "no tensor"
     reason = " ".join(str(error).split())[:300]
-    return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}")
+    whole = any(not (x.is_floating_point() or x.is_complex()) for x in tensors)
+    hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in reason)
+    return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}{hint}")
+
+
+def _has_logits(output: Any) -> bool:
+    return "logits" in output if isinstance(output, Mapping) else hasattr(output, "logits")
 
 
 def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
+from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import InputError, ModelError
@@ -42,7 +43,7 @@ def predict(
     max_length: int | None = None,
     autocast: bool | torch.dtype | None = None,
     multilabel: bool | None = None,
-    embeddings: bool | None = None,
+    embeddings: bool | Literal["only"] | None = None,
     progress: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs:
@@ -64,7 +65,8 @@ def predict(
                 says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).
     embeddings: False: probabilities alone, which is all that conf, marg and entropy look at; an output layer need not be
                 found then. None: where there are any (trees on NaN, categories or hashed texts have none). True: an error
-                where there are none.
+                where there are none. "only": no probabilities; of a model without a head what it returns is the
+                embedding, the mean over tokens (those under the attention mask) or places.
     progress:   draw a progress bar on standard error.
     out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
 
@@ -74,6 +76,8 @@ def predict(
     Outputs(100 examples, 3 probability columns, 8 embedding columns)
     """
     batch_size = whole(batch_size, "batch_size")
+    if not (embeddings is None or isinstance(embeddings, bool) or embeddings == "only"):
+        raise InputError(f"embeddings must be True, False, 'only' or None, not {embeddings!r:.60}")
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
     network = model
@@ -90,7 +94,7 @@ def predict(
         encoder = Encoder.of(call, plain, max_length)
         parts = batches.for_network(opened, plain, batch_size, encoder)
         how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
-        running = torch_models.running(network, **how, embeddings=embeddings is not False)
+        running = torch_models.running(network, **how, embeddings=True if embeddings is None else embeddings)
     elif callable(getattr(model, "fit", None)):
         if call is not None or max_length is not None:
             raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
@@ -110,16 +114,17 @@ def predict(
     else:
         settings = f"head={_name(plain, head)} autocast={autocast}" if isinstance(network, nn.Module) else ""
         settings += f" multilabel={multilabel}" if multilabel is not None else ""
+        settings += f" embeddings={embeddings}" if embeddings in (False, "only") else ""
         if call is not None:
             size = len(call) if hasattr(call, "__len__") else ""
             settings += f" tokenizer={type(call).__name__}:{size} longest={encoder.longest}"
         identity = {
             "model": digest.model_digest(network),
-            "pool": f"{opened.rows}:{digest.pool_digest(opened)}",
+            "pool": digest.whole_digest(pool, opened),
             "set of options": settings.strip(),
         }
         half = isinstance(network, nn.Module) and torch_models.model_dtype(network) == torch.float16
-        sink = Store(Writer(out, opened.rows, identity), half)
+        sink = Store(Writer(path_of(out, "out"), opened.rows, identity), half)
     if sink.done < opened.rows:
         with closing(sink), running as run, bar("predicting", opened.rows, enabled=progress) as advance:
             advance(sink.done)
@@ -127,7 +132,7 @@ def predict(
                 said = run(rows, batch)
                 if embeddings and isinstance(said.embeddings, str):
                     raise ModelError(f"there are no embeddings: {said.embeddings}")
-                sink.write(said)
+                sink.write(said if embeddings != "only" else said._replace(probabilities=None))
                 advance(rows)
     return sink.outputs()
 
@@ -187,7 +192,8 @@ def select(
     looks_at = reads(chosen)
     if looks_at == "nothing" and out is None:
         return choose(chosen, length(pool), k, rng, left)
-    options["embeddings"] = {"blocks": True, "probabilities": None if out is not None else False}.get(looks_at)
+    of_reads: dict[str, Any] = {"blocks": True, "vectors": "only", "probabilities": None if out is not None else False}
+    options["embeddings"] = of_reads.get(looks_at)
     outputs = predict(model, pool, out=out, **options)
     if labeled is not None and not isinstance(labeled, Outputs):
         labeled = predict(model, labeled, **options)

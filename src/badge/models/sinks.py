@@ -22,6 +22,8 @@ from badge.outputs.store import FLUSH_SECONDS, Writer
 
 __all__ = ["Arrays", "Sink", "Store"]
 
+#: why outputs hold no probabilities where embeddings were all that was asked for
+NO_PROBABILITIES = "the pass was made for embeddings only"
 #: Rows are looked through when they have gathered to about this many bytes.
 CHECK_BYTES = 8 * 2**20
 
@@ -52,11 +54,14 @@ class Arrays:
         p, h, self.multilabel = said
         if isinstance(h, str):
             self.h, self.missing = None, self.missing or h
-        elif not self.missing:
+        elif self.h is not None or not self.missing:
             self.h = self._room(self.h, as_single(h), "embedding columns")
-        self.p = self._room(self.p, p, "classes")
-        self.done += len(p)
-        width = self.p.shape[1] + (0 if self.h is None else self.h.shape[1])
+        if p is not None:
+            self.p = self._room(self.p, p, "classes")
+        else:
+            self.missing = self.missing or NO_PROBABILITIES
+        self.done += len(h if p is None else p)
+        width = sum(x.shape[1] for x in (self.p, self.h) if x is not None)
         if (self.done - self.checked) * width * 4 >= CHECK_BYTES:
             self._check()
 
@@ -86,7 +91,7 @@ class Arrays:
         pass
 
     def outputs(self) -> Outputs:
-        if self.p is None or self.done != self.rows:
+        if self.done != self.rows:
             raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
         self._check()
         return Outputs.trusted(self.p, self.h, self.missing, multilabel=self.multilabel)
@@ -106,9 +111,16 @@ class Store:
 
     def write(self, said: Said) -> None:
         p, h, self.writer.multilabel = said
-        if isinstance(h, str):
-            raise ModelError(f"outputs on disk have embeddings, and there are none here: leave out out=; {h}")
-        self.waiting.append((p.cpu().float(), (h.half() if self.half else as_single(h)).cpu()))
+        if p is None:
+            self.writer.missing = NO_PROBABILITIES
+            p = torch.empty(len(h), 0)
+        elif isinstance(h, str) or self.writer.missing:
+            if not self.writer.missing:
+                self.waiting = [(p, torch.empty(len(p), 0)) for p, _ in self.waiting]
+                self.writer.leave_out_embeddings(str(h))
+            h = torch.empty(len(p), 0)
+        assert isinstance(h, Tensor)
+        self.waiting.append((p.cpu().float(), (h.half() if self.half and h.shape[1] else as_single(h)).cpu()))
         gathered = sum(p.nbytes + h.nbytes for p, h in self.waiting)
         if gathered >= CHECK_BYTES or time.monotonic() - self.clock > FLUSH_SECONDS:
             self._flush()
@@ -143,7 +155,8 @@ def _dtype(writer: Writer) -> torch.dtype | None:
 
 
 def _check_rows(p: Tensor | None, h: Tensor | None, multilabel: bool, start: int) -> None:
-    """Valid rows, or an error that says which of the pool are not."""
+    """Valid rows, or an error that says which of the pool are not; arrays without columns stand for none."""
+    p, h = (None if x is None or not x.shape[1] else x for x in (p, h))
     try:
         check_rows(p, h, multilabel, start, "look at these rows of the pool, and at the model's weights")
     except InputError as error:

@@ -134,6 +134,11 @@ class Outputs:
             check_finite(z, "logits")
         z = z if z.dtype == torch.float64 else z.float()
         logistic = multilabel or (z.ndim == 2 and z.shape[1] == 1)
+        if not logistic and z.ndim == 2 and _are_probabilities(z):
+            raise InputError(
+                "every row of the logits lies within [0, 1] and sums to 1: these are probabilities, and a softmax of them is "
+                "not. Pass them as probabilities (their logarithms are logits too)"
+            )
         return cls(torch.sigmoid(z) if logistic else torch.softmax(z, dim=-1), embeddings, multilabel)
 
     @classmethod
@@ -157,8 +162,9 @@ class Outputs:
             out.ids = opened.ids
         else:
             p, h = store.read(directory)
-            labels = store.is_multilabel(directory)
-            out = cls.trusted(as_tensor(p, "probabilities"), as_tensor(h, "embeddings"), multilabel=labels)
+            labels, missing = store.described(directory)
+            held = [as_tensor(x, n) if x.shape[1] else None for x, n in ((p, "probabilities"), (h, "embeddings"))]
+            out = cls.trusted(held[0], held[1], missing, labels)
         out.directory = directory
         return out
 
@@ -216,6 +222,14 @@ def _check_shapes(p: Tensor | None, h: Tensor | None) -> None:
         raise InputError(f"probabilities are on {p.device} and embeddings on {h.device}: move them to one device")
 
 
+def _are_probabilities(z: Tensor) -> bool:
+    """Whether scores are probabilities already; of one row it cannot be told."""
+    if len(z) < 2 or not bool(((z[:1] >= 0) & (z[:1] <= 1)).all()):
+        return False
+    tolerance = row_sum_tolerance(torch.float32, z.shape[1])
+    return bool((z >= 0).all() and (z <= 1 + tolerance).all() and ((z.sum(dim=1) - 1).abs() <= tolerance).all())
+
+
 def row_sum_tolerance(dtype: torch.dtype, classes: int) -> float:
     """How far a row of probabilities may sum from 1: rounding over `classes` terms, and printed decimals."""
     return 1e-4 + torch.finfo(dtype).eps * (4 + math.sqrt(classes) / 2)
@@ -260,7 +274,7 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int) -> None:
             raise InputError(
                 f"probabilities outside [0, 1] in {name_rows(outside + first)}: row {i + first} spans "
                 f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; "
-                "these look like logits, use Outputs.from_logits"
+                "these look like logits: use Outputs.from_logits (on the command line --logits)"
             )
         if p.shape[1] == 1 or multilabel:
             continue
@@ -271,5 +285,6 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int) -> None:
             raise InputError(
                 f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row "
                 f"{i + first} sums to {float(sums[i]):.6g}; "
-                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for labels of their own"
+                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for labels of their own "
+                "(--logits, --multilabel)"
             )

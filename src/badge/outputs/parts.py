@@ -271,9 +271,13 @@ def _open(path: Path, parts: Sequence[Part]) -> Opened:
 def open_single(directory: str | os.PathLike[str]) -> Opened:
     """What `badge.predict(..., out=directory)` wrote, as a pool of one part."""
     path = Path(directory)
-    pieces = [Piece(path, 0, len(store.read(path)[0]))]
-    p, h = (PartRows.open(name, pieces) for name in store.ARRAYS)
-    return Opened(p, h, None, bool(_meta(path).get("multilabel")))
+    arrays = store.read(path)
+    for name, array in zip(store.ARRAYS, arrays, strict=True):
+        if not array.shape[1]:
+            raise InputError(f"{path} holds no {name}: {store.described(path)[1]}")
+    pieces = [Piece(path, 0, len(arrays[0]))]
+    p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
+    return Opened(p_rows, h_rows, None, bool(_meta(path).get("multilabel")))
 
 
 def _check_fits(path: Path, parts: Sequence[Part], metas: Sequence[dict[str, Any]]) -> None:

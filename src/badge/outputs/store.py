@@ -2,7 +2,7 @@
 
     dir/outputs.json         format, shapes, whose outputs these are
     dir/probabilities.npy    [N, C]
-    dir/embeddings.npy       [N, D]
+    dir/embeddings.npy       [N, D]; without columns where there are none, and outputs.json says why
     dir/progress             rows that are safely on disk, and their checksums
     dir/.badge-lock          held by the process that writes
 
@@ -27,7 +27,7 @@ from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
 from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
-__all__ = ["Writer", "is_multilabel", "read"]
+__all__ = ["Writer", "described", "read"]
 
 FORMAT = 1
 META = "outputs.json"
@@ -55,9 +55,10 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     return arrays
 
 
-def is_multilabel(directory: str | os.PathLike[str]) -> bool:
-    """Whether the probabilities of a directory are one for each label."""
-    return bool((_meta(Path(directory)) or {}).get("multilabel"))
+def described(directory: str | os.PathLike[str]) -> tuple[bool, str]:
+    """Whether the probabilities of a directory are one for each label, and why there are no embeddings (or "")."""
+    meta = _meta(Path(directory)) or {}
+    return bool(meta.get("multilabel")), str(meta.get("missing", ""))
 
 
 class Writer:
@@ -70,7 +71,7 @@ class Writer:
     def __init__(self, directory: str | os.PathLike[str], rows: int, identity: dict[str, str]) -> None:
         self.path = Path(directory)
         self.rows, self.identity = rows, identity
-        self.multilabel = False  # known when the first rows are
+        self.multilabel, self.missing = False, ""  # known when the first rows are
         self.arrays: tuple[Array, Array] | None = None
         self._lock = -1
         folder_for(self.path)
@@ -79,6 +80,7 @@ class Writer:
             self._take_lock()
             meta, progress = self._look()  # the one that held it has gone on since
         if meta is not None and progress.rows:
+            self.missing = str(meta.get("missing", ""))
             self.arrays = _open(self.path, meta, "r+")
             untouched = progress.rows == rows and _changed(self.path) == progress.changed
             if progress.rows > rows or not (untouched or same_rows(self.arrays, progress)):
@@ -131,7 +133,8 @@ class Writer:
     def write(self, probabilities: Array, embeddings: Array) -> None:
         """Append rows that are valid."""
         if self.arrays is None:
-            self.arrays = self._create(probabilities, embeddings)
+            self._describe(probabilities, embeddings)
+            self.arrays = self._create("probabilities", probabilities), self._create("embeddings", embeddings)
         stop = self.done + len(probabilities)
         sums: list[int] = []
         for array, rows in zip(self.arrays, (probabilities, embeddings), strict=True):
@@ -143,6 +146,17 @@ class Writer:
         if time.monotonic() - self._clock > FLUSH_SECONDS:
             self.flush()
 
+    def leave_out_embeddings(self, missing: str) -> None:
+        """From here on, and of the rows before, there are none; `missing` says why."""
+        self.missing = missing
+        if self.arrays is None or not self.arrays[1].shape[1]:
+            return
+        p, none = self.arrays[0], np.empty((0, 0), dtype=np.float32)
+        self._describe(p, none)
+        self.arrays, self._sums = (p, self._create("embeddings", none)), (self._sums[0], 0)
+        self._counted = 0  # the checksum of what was there is wrong
+        self.flush()
+
     def flush(self) -> None:
         """Bring the rows to disk, then count them."""
         if self.arrays is not None and self._counted < self.done:
@@ -153,22 +167,22 @@ class Writer:
             self._counted = self.done
         self._clock = time.monotonic()
 
-    def _create(self, probabilities: Array, embeddings: Array) -> tuple[Array, Array]:
+    def _describe(self, probabilities: Array, embeddings: Array) -> None:
         meta: dict[str, Any] = {"format": FORMAT, "rows": self.rows, "identity": self.identity}
         meta |= {"multilabel": True} if self.multilabel else {}
+        meta |= {"missing": self.missing} if self.missing else {}
         for name, rows in zip(ARRAYS, (probabilities, embeddings), strict=True):
             meta[name] = {"columns": rows.shape[1], "dtype": rows.dtype.name}
         with replacing(self.path / META) as stream:
             stream.write(json.dumps(meta, indent=1) + "\n")
-        made = []
-        for name in ARRAYS:
-            shape = (self.rows, meta[name]["columns"])
-            file = self.path / f"{name}.npy"
-            with writing_to(file):
-                made.append(np.lib.format.open_memmap(file, mode="w+", dtype=meta[name]["dtype"], shape=shape))
-            if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash in the middle
-                _reserve(file)
-        return made[0], made[1]
+
+    def _create(self, name: str, like: Array) -> Array:
+        file, shape = self.path / f"{name}.npy", (self.rows, like.shape[1])
+        with writing_to(file):
+            made = np.lib.format.open_memmap(file, mode="w+", dtype=like.dtype, shape=shape)
+        if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash in the middle
+            _reserve(file)
+        return made
 
 
 def _reserve(file: Path) -> None:
@@ -177,7 +191,7 @@ def _reserve(file: Path) -> None:
         try:
             os.posix_fallocate(handle.fileno(), 0, size)
         except OSError as error:
-            raise WriteError(f"cannot reserve {size / 2**30:.2f} GiB for {file}: {error.strerror}") from error
+            raise WriteError(f"cannot reserve {size:,} bytes for {file}: {error.strerror}") from error
 
 
 def _changed(path: Path) -> tuple[int, int]:

@@ -28,7 +28,7 @@ def plain_kmeanspp(
     >>> len(plain_kmeanspp(badge.Dense([[0.0], [1.0], [5.0]]), 2, np.random.default_rng(0)))
     2
     """
-    check_k(k, len(features))
+    k = check_k(k, len(features))
     n = len(features)
     pool, sq_norms = features.rows(slice(None)), features.sq_norms
     picks: list[int] = []
@@ -59,7 +59,7 @@ def plain_kcenter(
     >>> plain_kcenter(badge.Dense([[0.0], [1.0], [5.0]]), 1, np.random.default_rng(0), badge.Dense([[0.0]])).tolist()
     [2]
     """
-    check_k(k, len(features))
+    k = check_k(k, len(features))
     pool, sq_norms = features.rows(slice(None)), features.sq_norms
     rounding = 2 * torch.finfo(features.dtype).eps * (4 + features.width**0.5)
     centres = [] if given is None else [given.rows(slice(None))]

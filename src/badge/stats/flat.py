@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.names import path_of
 from badge.core.npz import in_short
 from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
@@ -29,11 +30,14 @@ _TEXT = ("data", "model", "strategy")
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table, as parquet where the file is called so, else as CSV."""
-    if Path(path).suffix.lower() in PARQUET:
+    """Write the flat table as its name says: parquet, or CSV (also .csv.gz; what has no ending, and is no file, gets CSV)."""
+    name = path_of(path, "the table").name.lower()
+    if name.endswith(PARQUET):
         write_parquet(results, path)
-    else:
+    elif "." not in name or name.endswith((".csv", ".csv.gz")):
         write_csv(results, path)
+    else:
+        raise InputError(f"{path}: a table is written as .csv, .csv.gz or .parquet")
 
 
 def _columns(results: Results) -> dict[str, NDArray[Any]]:

@@ -20,11 +20,12 @@ from badge.strategies.protocol import declare
 
 __all__ = ["kmeanspp", "typiclust"]
 
-#: K of the K nearest neighbours that typicality looks at, the clusters at most, and their size at least (the paper's).
+#: K of the K nearest neighbours that typicality looks at, the clusters at most, and the size from which one is too small:
+#: K_NN, MAX_NUM_CLUSTERS and MIN_CLUSTER_SIZE of the authors' code (deep-al/pycls/al/typiclust.py).
 NEIGHBOURS, MOST_CLUSTERS, SMALLEST = 20, 500, 5
 
 
-@declare(reads="blocks", needs_labeled="if any")
+@declare(reads="vectors", needs_labeled="if any")
 def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """k-means++ seeding (Arthur & Vassilvitskii 2007) on the embeddings themselves: diverse, and no more.
 
@@ -37,7 +38,7 @@ def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
     return samplers.kmeanspp(Dense.trusted(outputs.embeddings), k, rng, given=given)
 
 
-@declare(reads="blocks", needs_labeled="if any")
+@declare(reads="vectors", needs_labeled="if any")
 def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """TypiClust (Hacohen, Dekel & Weinshall 2022, "Active Learning on a Budget: Opposite Strategies Suit High and Low
     Budgets", ICML, algorithm 1): the most typical example of each of the largest clusters that hold no label yet.
@@ -48,7 +49,8 @@ def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outpu
 
         typicality(x) = ( 1/K Σ ‖x − x_i‖ )⁻¹    over the K nearest neighbours x_i of x in its cluster
 
-    with K = min(20, half of what is left of the cluster), as in the authors' code. Costs N² D / k for the neighbours.
+    with K = min(20, half of what is left of the cluster), as in the authors' code. That code scales embeddings to length 1
+    first; do so where lengths mean nothing. Costs N² D / k for the neighbours.
 
     >>> import badge, numpy as np
     >>> z = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0], [2.5], [97.0], [98.0], [99.0], [100.0], [101.0], [102.0], [103.0]])

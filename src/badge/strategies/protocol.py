@@ -6,6 +6,7 @@
     "probabilities"  the probabilities, row block by row block; there may be no embeddings
     "embeddings"     tensors of everything; what is assumed where a strategy declares nothing
     "blocks"         everything, row block by row block
+    "vectors"        the embeddings, row block by row block; there may be no probabilities
 
 Blocks are had from a `RowSource`, by a slice or by positions: `outputs.probabilities[a:b]`. Below some size that is a tensor
 too, above it nothing but such blocks is ever in memory, so that a pool on disk stays there; `[:]` makes a tensor of all.
@@ -25,7 +26,7 @@ from badge.outputs import Outputs
 
 __all__ = ["Reads", "Stateful", "Strategy", "declare", "needs_labeled", "reads", "wants_labeled"]
 
-Reads = Literal["nothing", "probabilities", "embeddings", "blocks"]
+Reads = Literal["nothing", "probabilities", "embeddings", "blocks", "vectors"]
 
 
 class Strategy(Protocol):

@@ -140,6 +140,8 @@ def _rows_for(strategy: Strategy, outputs: Outputs, left: IntArray) -> Outputs:
     ids = torch.from_numpy(left).to(outputs.device)
     if reads(strategy) == "probabilities":
         outputs = Outputs.trusted(outputs.probabilities, None, multilabel=outputs.multilabel)
+    if reads(strategy) == "vectors":
+        outputs = Outputs.trusted(None, outputs.embeddings)
     widest = outputs.embeddings if outputs.has_embeddings else outputs.probabilities
     if reads(strategy) == "embeddings" or widest.shape.numel() * widest.dtype.itemsize <= CHUNK_BYTES:
         return outputs.map(lambda x: x.index_select(0, ids))

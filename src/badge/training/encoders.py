@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.errors import InputError, MissingExtraError, ModelError
+from badge.models.answers import rows_of
 from badge.models.digest import model_digest
 from badge.models.pools import stacked
 
@@ -85,27 +86,6 @@ class _Tower(nn.Module):
 
     def forward(self, **kwargs: Any) -> Any:
         return getattr(self.model, self.method)(**kwargs)
-
-
-def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
-    """One row per example from what an encoder returned: the mean over tokens (those under the mask) or places.
-
-    >>> rows_of({"last_hidden_state": torch.tensor([[[1.0], [3.0], [9.0]]])}, torch.tensor([[1, 1, 0]])).tolist()
-    [[2.0]]
-    """
-    if isinstance(output, Mapping):
-        found = [output[key] for key in ("last_hidden_state", "sentence_embedding", "pooler_output") if key in output]
-        output = found[0] if found else next(iter(output.values()), None)
-    elif isinstance(output, tuple | list) and output:
-        output = output[0]
-    if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
-        shape = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-        raise ModelError(f"an encoder must give numbers [n, D] (or [n, tokens, D], [n, D, H, W]), not {shape}")
-    if output.ndim == 3:
-        weights = torch.ones(output.shape[:2], device=output.device) if mask is None else mask
-        weights = weights.to(output.dtype)[:, :, None]
-        return (output * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
-    return output if output.ndim == 2 else output.flatten(2).mean(dim=2)
 
 
 def encoder_digest(encoder: Any, name: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,9 +42,7 @@ def fit_model(
     """A newly trained model. An estimator is cloned first, and every `random_state` in it is set from `rng`."""
     if not is_estimator(trainer):
         return trainer.fit(examples, labels, rng)
-    from sklearn.base import clone
-
-    estimator = clone(trainer)
+    estimator = _cloned(trainer)
     names = sorted(name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
     estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
     examples = as_table(examples)
@@ -51,6 +50,16 @@ def fit_model(
         torch.default_generator.manual_seed(int(rng.integers(2**63)))
         estimator.fit(examples, labels)
     return estimator
+
+
+def _cloned(estimator: Any) -> Any:
+    """An estimator of the same parameters; of those that scikit-learn cannot clone (CatBoost's lists) a copy."""
+    from sklearn.base import clone
+
+    try:
+        return clone(estimator)
+    except RuntimeError:
+        return copy.deepcopy(estimator)
 
 
 def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) -> Outputs:

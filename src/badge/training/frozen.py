@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from badge.data.files import cache_folder
 from badge.errors import InputError
 from badge.models import predict
-from badge.models.digest import fingerprint
+from badge.models.digest import whole_digest
 from badge.models.pools import open_pool
 from badge.training.encoders import HF, Encoded, Rows, encoder_digest, from_hf, function_module
 from badge.training.linear import LinearHead, fit_linear
@@ -89,7 +89,7 @@ class Frozen:
             batch_size=self.batch_size,
             device=self.device,
             progress=self.progress,
-            out=self.keep / f"{hashlib.sha256(whose.encode()).hexdigest()[:16]}-{_pool_digest(pool)}",
+            out=self.keep / f"{hashlib.sha256(whose.encode()).hexdigest()[:16]}-{whole_digest(pool, open_pool(pool))}",
         )
         return kept.embeddings
 
@@ -118,19 +118,3 @@ class Frozen:
 
 def _holds_texts(pool: Any) -> bool:
     return isinstance(open_pool(pool).item(0), str)
-
-
-def _pool_digest(pool: Any) -> str:
-    """Length and content: all of texts and arrays; of other pools a sample, or what their own `digest()` says."""
-    about = fingerprint(pool)
-    whole = hashlib.blake2b(about["digest"].encode(), digest_size=8)
-    if hasattr(pool, "digest"):
-        whole.update(str(pool.digest()).encode())
-    elif isinstance(pool, Tensor | np.ndarray):
-        rows = pool.numpy(force=True) if isinstance(pool, Tensor) else pool
-        for start in range(0, len(rows), 4096):  # a memory-mapped pool stays on disk
-            whole.update(np.ascontiguousarray(rows[start : start + 4096]).data)
-    elif isinstance(pool, list | tuple) and isinstance(pool[0], str):
-        for text in pool:
-            whole.update(f"{len(text)} {text}".encode(errors="surrogatepass"))
-    return f"{about['length']}-{whole.hexdigest()}"

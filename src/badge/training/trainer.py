@@ -21,6 +21,7 @@ from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import network_inputs
 from badge.models.inputs import bind
 from badge.models.pools import open_pool
+from badge.training.pixels import take_pixels
 
 __all__ = ["Fit", "Trainer"]
 
@@ -96,7 +97,8 @@ class Trainer:
         Labels [n, L] of 0 and 1 are those of a multi-label problem: the loss is then the sum of the labels' binary
         cross-entropies, and the accuracy that of all of them.
 
-        A tuple or dict of tensors is given to a network of several inputs, by position or by name.
+        A tuple or dict of tensors is given to a network of several inputs, by position or by name. Images of 0 to 255 in
+        uint8 are divided by 255 where the network does not take them as they are; so they are by the trained network.
 
         The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
         left as it was.
@@ -119,6 +121,7 @@ class Trainer:
         epochs, restarts = 0, 0
         while True:
             model = self._new_model()
+            take_pixels(model, *_arguments(model, _each(x, lambda part: part[:2])))
             optimizer = torch.optim.Adam(
                 [p for p in model.parameters() if p.requires_grad],
                 lr=self.lr,
@@ -181,14 +184,22 @@ def _loss(scores: Tensor, target: Tensor) -> Tensor:
 
 def _scores(model: nn.Module, x: Inputs) -> Any:
     try:
-        if isinstance(x, Tensor):
-            return model(x)
-        args, named = bind(model, x)
+        args, named = _arguments(model, x)
         return model(*args, **named)
     except BadgeError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise ModelError(f"the network cannot be run on the examples: {error}") from error
+        whole = any(not part.is_floating_point() for part in _parts(x))
+        hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in str(error))
+        raise ModelError(f"the network cannot be run on the examples: {error}{hint}") from error
+
+
+def _arguments(model: nn.Module, x: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return ((x,), {}) if isinstance(x, Tensor) else bind(model, x)
+
+
+def _parts(x: Inputs) -> list[Tensor]:
+    return list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
 
 
 def _each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
@@ -221,7 +232,7 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
 
 def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
     x = _stacked(examples)
-    parts = list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
+    parts = _parts(x)
     given = as_array(labels, "labels")
     if given.dtype.kind not in "iufbc":
         raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
@@ -242,8 +253,10 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
     if y.ndim == 2 and int(y.max()) > 1:
         raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {int(y.max())}")
     for part in parts:
-        if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64):
-            raise InputError(f"examples of dtype {part.dtype}: float32 is needed (or int64, for token numbers)")
+        if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64, torch.uint8):
+            raise InputError(
+                f"examples of dtype {part.dtype}: float32 is needed (int64 for token numbers, uint8 for images of 0 to 255)"
+            )
         if part.is_floating_point() and not part.sum(dtype=torch.float64).isfinite():
             raise InputError("the examples hold NaN or inf: drop or repair these rows")
     if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
