@@ -47,6 +47,16 @@ class BadgeError(Exception):
         text = " ".join(super().__str__().split())
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors travel between processes as what they say, whatever their constructors ask for."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[BadgeError], args: tuple[object, ...], state: dict[str, object]) -> BadgeError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class InputError(BadgeError, ValueError):
     """An argument that cannot mean anything."""

@@ -13,6 +13,8 @@ from badge.cluster.session import require_ray
 require_ray()
 #: Ray leaves sockets and files to the garbage collector
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"]
+#: A node whose socket is closed is known to be dead after a second; one that is merely slow has ten seconds for each answer.
+WATCHFUL = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,7 +33,7 @@ class Nodes:
 
         os.environ["PYTHONPATH"] = os.pathsep.join(p for p in __import__("sys").path if p)
         store = 78 * 2**20
-        head = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False}
+        head = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False, "_system_config": WATCHFUL}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.store = store
         self.others = [self.add() for _ in range(2)]

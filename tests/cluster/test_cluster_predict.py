@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import badge
 import badge.cluster
 from badge.cluster import predicting
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, WriteError
+from badge.outputs import parts
 
 N = 300
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
@@ -36,6 +38,11 @@ class Items(Dataset[Any]):
 
     def __getitem__(self, i: int) -> tuple[Tensor, int]:
         return X[i], 1
+
+
+class Locked(Items):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +109,14 @@ def test_errors_before_work_starts(nodes: Any, tmp_path: Path) -> None:
     locked.lock = threading.Lock()  # type: ignore[assignment]
     with pytest.raises(ModelError, match="the model cannot be pickled"):
         badge.cluster.predict(locked, X, out)
+    with pytest.raises(InputError, match=r"the pool cannot be pickled, .*: cannot pickle '_thread.lock' object"):
+        badge.cluster.predict(net, Locked(), out)
+    with pytest.raises(InputError, match="workers must be a whole number ≥ 1, not 0"):
+        badge.cluster.predict(net, X, out, workers=0)
+    with pytest.raises(InputError, match=r"out is given by its path, not by a URL \(s3://bucket/pool\)"):
+        badge.cluster.predict(net, X, "s3://bucket/pool")
+    with pytest.raises(InputError, match="the pool is empty"):
+        badge.cluster.predict(net, dataset().limit(0), out, id="name")
     with pytest.raises(InputError, match="names 'a' more than once"):
         badge.cluster.predict(net, {"input": X[:3], "n": ["a", "b", "a"]}, out, id="n")
     with pytest.raises(InputError, match="has no column 'm'"):
@@ -113,6 +128,24 @@ def test_errors_before_work_starts(nodes: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be cut into parts"):
         badge.cluster.predict(net, [{"input_ids": X}], out)
     assert not out.exists()
+
+
+def test_a_directory_that_cannot_be_written_is_one_line(nodes: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "out"):
+        with pytest.raises(WriteError, match=r"file.* cannot be written"):
+            badge.cluster.predict(network(), X, out)
+
+
+def test_a_part_that_only_its_writer_sees(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a node writes to a disk of its own under the same path."""
+
+    def elsewhere(*given: Any) -> Iterator[parts.Part]:
+        yield parts.Part("part-0", N)
+
+    monkeypatch.setattr(predicting, "_from_pool", elsewhere)
+    with pytest.raises(InputError, match="part-0 was written by a worker and is not here: all nodes must see"):
+        badge.cluster.predict(network(), X, tmp_path)
 
 
 class Flawed(nn.Module):
@@ -190,3 +223,48 @@ def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path) -> N
     assert made.items() < times(out).items()
     with pytest.raises(InputError, match="holds the outputs of another pool"):
         badge.cluster.predict(net, dataset(200), out, id="name", batch_size=8)
+
+
+class Doomed(nn.Module):
+    """The first node but the driver's that it runs on writes down its name, and waits there for its end."""
+
+    def __init__(self, folder: Path, home: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.fc, self.mark, self.home, self.driver = nn.Linear(5, 3), folder / "doomed", home, os.getpid()
+
+    def forward(self, x: Tensor) -> Tensor:
+        import ray
+
+        here = ray.get_runtime_context().get_node_id()
+        if here != self.home and not self.mark.exists():
+            self.mark.write_text(here)
+            time.sleep(600)
+        while here == self.home and os.getpid() != self.driver and not self.mark.exists():
+            time.sleep(0.05)  # work is left for the others
+        out: Tensor = self.fc(x)
+        return out
+
+
+@pytest.mark.parametrize("kind", ["pool", "dataset"])
+def test_a_whole_node_that_is_killed(kind: str, nodes: Any, tmp_path: Path) -> None:
+    import ray
+
+    net, out = Doomed(tmp_path, ray.get_runtime_context().get_node_id()), tmp_path / "out"
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while not (net.mark.exists() and net.mark.read_text()) and time.monotonic() < end:
+            time.sleep(0.05)
+        nodes.kill([node.node_id for node in nodes.others].index(net.mark.read_text()))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    pool, id = (X, None) if kind == "pool" else (dataset(), "name")
+    got = badge.cluster.predict(net, pool, out, id=id, batch_size=8, workers=3)
+    killer.join()
+    expected = badge.predict(net, X, batch_size=8)
+    torch.testing.assert_close(got.probabilities[:], expected.probabilities)
+    torch.testing.assert_close(got.embeddings[:], expected.embeddings)
+    assert len(nodes.others) == 1 and not list(out.glob(".*"))
+    assert got.ids is None or got.ids[:].tolist() == [f"é{i}" for i in range(N)]

@@ -6,7 +6,10 @@ import os
 import pickle
 import shutil
 import signal
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -18,10 +21,12 @@ import torch
 import badge
 import badge.cluster
 from badge.cluster.ranges import Remaining, Without, narrowed
-from badge.cluster.shards import RayShards, cuts
+from badge.cluster.session import pickled
+from badge.cluster.shards import Host, RayShards, cuts, packed
 from badge.errors import BadgeError, ClusterError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
+from badge.samplers.topk import topk_by
 
 N, ROWS = 18_000, 5_000
 DONE = np.arange(0, 9_000, 7)
@@ -88,6 +93,64 @@ def test_the_other_samplers(
     assert killing.seen == messages
 
 
+class Beside:
+    """Shards as they are on a cluster, in this process: what is sent and kept there is the same."""
+
+    def __init__(self, ray: Any, rows: Any, build: Any, shards: int) -> None:
+        edges = cuts(len(rows), shards)
+        ranges = list(pairwise(edges))
+        self.sizes = [b - a for a, b in ranges]
+        self.hosts = [Host(pickled((build, narrowed(rows, a, b), a), "the shard")) for a, b in ranges]
+
+    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        return {i: pickle.loads(self.hosts[i].ask(packed((message, mine)))) for i, mine in arguments.items()}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("badge.cluster.selecting.RayShards", Beside)
+    monkeypatch.setattr("badge.cluster.selecting.connected", nullcontext)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@badge.strategies.declare(reads="blocks")
+def own(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
+    return badge.samplers.kcenter(badge.Dense(outputs.probabilities[:500]), k, rng)
+
+
+@pytest.mark.parametrize("strategy", [*badge.strategies.NAMES, own])
+def test_every_strategy_has_the_picks_of_one_machine(strategy: Any, pool: badge.Outputs, beside: None) -> None:
+    few = np.arange(0, 9_000, 300)
+    for options in ({"exclude": few}, {"labeled": pool[few]}):
+        request: dict[str, Any] = {"k": 9, "seed": 4, "strategy": strategy, **options}
+        expected = badge.select_from(pool, **request).tolist()
+        for shards in (1, 3):
+            assert badge.cluster.select_from(pool, shards=shards, **request).tolist() == expected
+
+
+def test_what_is_wrong_with_a_shard_is_said_as_on_one_machine(tmp_path: Path, beside: None) -> None:
+    p, h = np.full((5_000, 2), 0.5, dtype=np.float32), np.ones((5_000, 3), dtype=np.float32)
+    h[4_500] = 1e30
+    parts.begin(tmp_path, {})
+    parts.finish(tmp_path, [parts.write(tmp_path, "0", p, h, None, {})])
+    with pytest.raises(InputError, match="squared norms overflow float32"):
+        badge.cluster.select_from(tmp_path, 5, shards=2)
+    lock = threading.Lock()
+
+    @badge.strategies.declare(reads="probabilities")
+    def held(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
+        return topk_by(lambda rows: (rows[:, 0], lock)[0], outputs.probabilities, k, rng)
+
+    with pytest.raises(InputError, match="what the strategy does on the shards cannot be pickled") as caught:
+        badge.cluster.select_from(tmp_path, 5, held, shards=1)
+    assert "\n" not in str(caught.value)
+
+
 def halves(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
     return np.arange(k)
 
@@ -107,6 +170,7 @@ def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path
         (pool, {"k": 5, "strategy": "coreset"}, "conditioned on the labelled examples"),
         (pool, {"k": 5, "strategy": "coreset", "labeled": wide}, "labeled has 3 embedding columns and the pool 8"),
         (memory, {"k": 5}, "in the memory of this process"),
+        ("s3://bucket/pool", {"k": 5}, r"not by a URL \(s3://bucket/pool\)"),
         (3, {"k": 5}, "must be badge.Outputs on disk or their directory, not int"),
         (tmp_path, {"k": 5}, "holds no outputs"),
     ]
@@ -116,19 +180,42 @@ def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path
         assert "\n" not in str(caught.value)
 
 
+def test_bad_requests_before_the_pass(nodes: Any, tmp_path: Path) -> None:
+    """`select` knows the pool's length before it predicts."""
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"k": 10}, "asked for 10 of 9 candidates"),
+        ({"k": 9, "exclude": [1]}, "asked for 9 of 8 candidates"),
+        ({"k": 2, "exclude": [9]}, "exclude holds 9"),
+        ({"k": 2, "strategy": halves}, "reads the whole pool as tensors"),
+        ({"k": 2, "shards": 0}, "shards must be a whole number"),
+    ]
+    for options, message in cases:
+        with pytest.raises(InputError, match=message):
+            badge.cluster.select(torch.nn.Linear(2, 2), torch.zeros(9, 2), out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("when", ["shards open it", "above"])
 def test_a_part_that_is_changed_while_selecting_is_named(
-    nodes: Any, pool: badge.Outputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    when: str, nodes: Any, pool: badge.Outputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pool.directory is not None
     shutil.copytree(pool.directory, tmp_path / "copy")
 
     class Changing(RayShards):
+        def __init__(self, *given: Any) -> None:
+            self.change("shards open it")
+            super().__init__(*given)
+
         def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
-            if message == "above":
+            self.change(message)
+            return super().ask(message, arguments)
+
+        def change(self, now: str) -> None:
+            if now == when:
                 array = np.load(tmp_path / "copy" / "part-005000" / "probabilities.npy", mmap_mode="r+")
                 array[7] = array[7, ::-1]
                 array.flush()
-            return super().ask(message, arguments)
 
     monkeypatch.setattr("badge.cluster.selecting.RayShards", Changing)
     with pytest.raises(InputError, match="part-005000 was changed"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import badge.cluster
+from badge import errors
 from badge.cluster import session
 from badge.errors import ClusterError, MissingExtraError
 
@@ -87,6 +89,20 @@ def test_ray_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ):
         with pytest.raises(MissingExtraError, match=r"badge.cluster needs Ray: pip install 'badge-learn\[ray\]'"):
             call()
+
+
+def test_errors_travel_between_processes() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.BadgeError)]
+    assert len(kinds) == len(errors.__all__)
+    special: dict[str, tuple[object, ...]] = {
+        "UnknownNameError": ("strategy", "nope", ["badge"]),
+        "MissingExtraError": ("this", "Ray", "ray"),
+        "ServerError": ("gone", True),
+    }
+    for kind in kinds:
+        error = kind(*special.get(kind.__name__, ("why",)))
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is kind and str(again) == str(error) and vars(again) == vars(error)
 
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

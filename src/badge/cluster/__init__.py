@@ -1,6 +1,27 @@
-"""Pools that outgrow one machine: prediction, selection and experiments on a Ray cluster, with the picks of one machine."""
+"""Pools that outgrow one machine: prediction, selection and experiments on a Ray cluster, with the picks of one machine.
 
-from badge.cluster.predicting import predict
-from badge.cluster.selecting import select, select_from
+Attributes load lazily: a worker that compares names of rows need not load torch for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["predict", "select", "select_from"]
+
+if TYPE_CHECKING:
+    from badge.cluster.predicting import predict
+    from badge.cluster.selecting import select, select_from
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'badge.cluster' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"badge.cluster.{'predicting' if name == 'predict' else 'selecting'}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

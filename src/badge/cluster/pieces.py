@@ -20,7 +20,7 @@ from badge.models import digest
 from badge.models.inputs import LABEL_KEYS
 from badge.models.pools import is_hf_dataset
 
-__all__ = ["Plan", "inputs_of", "is_ray_dataset", "piece", "plan_dataset", "plan_pool", "quiet_in_order"]
+__all__ = ["Plan", "inputs_of", "is_ray_dataset", "piece", "plan", "quiet_in_order"]
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,27 @@ def quiet_in_order(dataset: Any) -> Iterator[None]:
         log.setLevel(before[2])
 
 
+def plan(ray: Any, dataset: Any, id: str | None) -> Plan:
+    """What is known of a pool or a data set before work starts."""
+    found = plan_dataset(ray, dataset, id) if is_ray_dataset(dataset) else plan_pool(dataset, id)
+    if found.rows == 0:
+        raise InputError(EMPTY)
+    return found
+
+
+EMPTY = "the pool is empty: it has 0 examples"
+
+
 def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
     """Reads the names of all rows: one that is there twice is an error before anything is computed."""
     with quiet_in_order(dataset):
-        columns = list(dataset.columns() or [])
+        try:
+            first = dataset.take_batch(1)
+        except ValueError as error:
+            if isinstance(error, ray.exceptions.RayError):  # of the data set's own code
+                raise
+            raise InputError(EMPTY) from None
+    columns = list(first)
     if id is None:
         raise InputError(f"a ray.data.Dataset has no positions: name its rows by id=, one of its columns {columns}")
     if id not in columns:
@@ -69,7 +86,7 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
         raise InputError(f"the data set has no column for the model beside {id!r}: it has {columns}")
     with quiet_in_order(dataset):
         rows, names = check_names(ray, dataset.select_columns([id]).to_arrow_refs(), id)
-        first = {name: values for name, values in dataset.take_batch(1).items() if name != id} if rows else {}
+    first = {name: values for name, values in first.items() if name != id}
     size = sum(getattr(values, "nbytes", 64) for values in first.values())
     return Plan(rows, f"{rows}:{names}", inputs_of(first), size, dataset=dataset)
 

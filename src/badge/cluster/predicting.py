@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,10 @@ from torch import nn
 
 from badge.cluster import pieces
 from badge.cluster.names import stored_names
-from badge.cluster.session import connected, cpus, get, gpus, ready, require_ray, watched
+from badge.cluster.pieces import Plan
+from badge.cluster.session import connected, cpus, get, gpus, pickled, ready, stored, watched
+from badge.core.names import path_of
+from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models import digest
@@ -69,27 +72,29 @@ def predict(
         head = named_head(unwrap(model), head)[0]  # a module is another one once it is pickled; its name is not
     options = {"batch_size": batch_size, "head": head, "tokenizer": tokenizer, "processor": processor}
     options |= {"max_length": max_length, "autocast": autocast, "multilabel": multilabel}
-    job = Job(Path(out).absolute(), id, _pickled(model), options, _half(model))
+    job = Job(
+        path_of(out, "out").absolute(),
+        id,
+        pickled(model, "the model", ModelError),
+        pickled(options, "the tokenizer or processor", ModelError),
+        _half(model),
+    )
+    workers = None if workers is None else whole(workers, "workers")
     with connected(address) as ray:
-        is_dataset = pieces.is_ray_dataset(dataset)
-        plan = pieces.plan_dataset(ray, dataset, id) if is_dataset else pieces.plan_pool(dataset, id)
-        if plan.rows == 0:
-            raise InputError("the pool is empty: it has 0 examples")
-        tried = predict_here(model, plan.first, **job.options)  # what cannot work fails here, not on every worker
+        plan = dataset if isinstance(dataset, Plan) else pieces.plan(ray, dataset, id)
+        tried = predict_here(model, plan.first, **options)  # what cannot work fails here, not on every worker
+        carried, rows = _carried(ray, plan), _part_rows(plan, tried, batch_size)
         settings = " ".join(f"{key}={_named(value)}" for key, value in options.items())
         job.identity |= {"model": digest.model_digest(model), "pool": plan.digest, "set of options": settings}
         if not parts.begin(job.directory, job.identity):
-            rows = _part_rows(plan, tried, batch_size)
             how_many = workers or gpus(ray) or cpus(ray)
-            done = _from_dataset if plan.dataset is not None else _from_pool
+            given = ray, plan, job, rows, how_many
             with bar("predicting", plan.rows, enabled=progress) as advance:
                 made = []
-                for part in done(ray, plan, job, rows, how_many):
+                for part in _from_pool(*given, carried) if plan.dataset is None else _from_dataset(*given):
                     advance(part.rows)
                     made.append(part)
-            found = sum(part.rows for part in made)
-            if found != plan.rows:
-                raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
+            _check_made(job.directory, plan, made)
             parts.finish(job.directory, sorted(made, key=lambda part: part.name) if plan.dataset is None else made)
     return Outputs.load(out)
 
@@ -101,7 +106,7 @@ class Job:
     directory: Path
     id: str | None
     model: bytes
-    options: dict[str, Any]
+    options: bytes
     half: bool
 
     def __post_init__(self) -> None:
@@ -114,7 +119,7 @@ class Worker:
     def __init__(self, job: Job) -> None:
         torch.set_num_threads(1)
         self.job = job
-        self.model = pickle.loads(job.model)
+        self.model, self.options = pickle.loads(job.model), pickle.loads(job.options)
         on_gpu = torch.cuda.is_available() and isinstance(self.model, nn.Module)
         self.device = "cuda" if on_gpu else None
 
@@ -122,7 +127,7 @@ class Worker:
         found = parts.existing(self.job.directory, key, self.job.identity)
         if found is not None:
             return found
-        said = predict_here(self.model, pool, device=self.device, **self.job.options)
+        said = predict_here(self.model, pool, device=self.device, **self.options)
         h = said.embeddings.half() if self.job.half else said.embeddings
         arrays = said.probabilities.numpy(), h.numpy()
         return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
@@ -142,7 +147,7 @@ class Worker:
         return {"answer": [pickle.dumps(answer)]}
 
 
-def _from_dataset(ray: Any, plan: pieces.Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
+def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
     """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another."""
     with pieces.quiet_in_order(plan.dataset):
         made = plan.dataset.map_batches(
@@ -160,11 +165,11 @@ def _from_dataset(ray: Any, plan: pieces.Plan, job: Job, rows: int, workers: int
             yield answer
 
 
-def _from_pool(ray: Any, plan: pieces.Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
+def _from_pool(ray: Any, plan: Plan, job: Job, rows: int, workers: int, carried: Any) -> Iterator[Part]:
     """Parts of any other pool, as they are finished; Ray gives the work of a worker that dies to another."""
     on_gpu = {"num_gpus": 1} if gpus(ray) else {}
     remote = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD", **on_gpu)(write_part)
-    shared = ray.put(job), ray.put(plan.carried)
+    shared = ray.put(job), carried
     waiting = iter(range(0, plan.rows, rows))
     busy: list[Any] = []
     while True:
@@ -194,21 +199,29 @@ def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] 
 _here: dict[str, Worker] = {}
 
 
-def _part_rows(plan: pieces.Plan, tried: Outputs, batch_size: int) -> int:
+def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
     """Rows of a part: whole batches, so that a row's batch is the same on one machine."""
     width = tried.probabilities.shape[1] + tried.embeddings.shape[1]
     fit = PART_BYTES // max(1, 4 * width + plan.row_bytes)
     return max(1, min(PART_ROWS, fit) // batch_size) * batch_size
 
 
-def _pickled(model: Any) -> bytes:
-    ray = require_ray()
-    try:
-        content: bytes = ray.cloudpickle.dumps(model)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"the model cannot be pickled, so workers cannot have copies of it: {reason}") from error
-    return content
+def _carried(ray: Any, plan: Plan) -> Any:
+    """The pool where workers find it, if each has the whole of it; one that cannot travel is refused either way."""
+    if plan.carried is None and plan.dataset is None:
+        pickled(plan.first, "the pool")
+    return None if plan.carried is None else stored(ray, plan.carried, "the pool")
+
+
+def _check_made(directory: Path, plan: Plan, made: Sequence[Part]) -> None:
+    found = sum(part.rows for part in made)
+    if found != plan.rows:
+        raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
+    for part in made:
+        if not (directory / part.name).is_dir():
+            raise InputError(
+                f"{directory / part.name} was written by a worker and is not here: all nodes must see the directory out="
+            )
 
 
 def _named(option: Any) -> str:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.cluster.pieces import plan
 from badge.cluster.predicting import predict
 from badge.cluster.ranges import Remaining, Without
 from badge.cluster.session import connected, cpus, require_ray
 from badge.cluster.shards import RayShards
+from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models import predict as predict_here
 from badge.outputs import Outputs, parts
 from badge.samplers.envelope import SEGMENT
 from badge.samplers.shards import sharded_by
-from badge.strategies.protocol import Strategy, needs_labeled, reads
+from badge.strategies.protocol import Strategy, reads, wants_labeled
 from badge.strategies.select import check_one_model, checked, excluded, request
 
 __all__ = ["select", "select_from"]
@@ -54,17 +55,10 @@ def select_from(
     """
     require_ray()
     opened = _by_reference(outputs)
-    chosen, rng = request(strategy, seed, labeled, exclude, bias)
-    if reads(chosen) == "embeddings":
-        raise InputError(
-            f"the strategy {strategy!r} reads the whole pool as tensors: declare that it reads blocks "
-            "(badge.strategies.declare(reads='blocks')), or use badge.select_from"
-        )
-    if shards is not None:
-        shards = whole(shards, "shards", least=1)
+    chosen, rng = _request(strategy, seed, labeled, exclude, bias, shards)
     k, done = excluded(k, len(opened), exclude)
     left = Remaining(len(opened), done)
-    if labeled is None and needs_labeled(chosen):
+    if labeled is None and len(done) and wants_labeled(chosen):
         labeled = opened[done]
     check_one_model(opened, labeled)
     seen = opened.map(lambda rows: Without(rows, left)) if len(done) else opened
@@ -76,6 +70,21 @@ def select_from(
         picks = checked(chosen(seen, k, rng, labeled=labeled), k, len(left))
     _by_reference(opened.directory or "")  # a part that was changed meanwhile is named
     return left.positions(picks)
+
+
+def _request(
+    strategy: str | Strategy, seed: int | None, labeled: Any, exclude: Any, bias: bool, shards: int | None
+) -> tuple[Strategy, np.random.Generator]:
+    """The strategy and the generator; what is wrong with a request needs no outputs to be said."""
+    chosen, rng = request(strategy, seed, labeled, exclude, bias)
+    if reads(chosen) == "embeddings":
+        raise InputError(
+            f"the strategy {strategy!r} reads the whole pool as tensors: declare that it reads blocks "
+            "(badge.strategies.declare(reads='blocks')), or use badge.select_from"
+        )
+    if shards is not None:
+        whole(shards, "shards")
+    return chosen, rng
 
 
 @contextmanager
@@ -97,7 +106,7 @@ def _by_reference(outputs: Any) -> Outputs:
     """Outputs whose rows travel by the names of their files."""
     if not isinstance(outputs, Outputs | str | os.PathLike):
         raise InputError(f"outputs must be badge.Outputs on disk or their directory, not {type(outputs).__name__}")
-    directory = outputs.directory if isinstance(outputs, Outputs) else Path(outputs)
+    directory = outputs.directory if isinstance(outputs, Outputs) else path_of(outputs, "outputs")
     if directory is None:
         raise InputError(
             "these outputs are in the memory of this process, which no other node sees: write them by "
@@ -132,10 +141,11 @@ def select(
     multilabel, progress.
     """
     require_ray()
-    request(strategy, seed, labeled, exclude, bias)  # what is wrong with these is said before the pass, not after it
-    whole(k, "k")
-    with connected(address):
-        outputs = predict(model, dataset, out, **options)
+    _request(strategy, seed, labeled, exclude, bias, shards)  # said before the pass, not after it
+    with connected(address) as ray:
+        known = plan(ray, dataset, options.get("id"))
+        excluded(k, known.rows, exclude)
+        outputs = predict(model, known, out, **options)
         if labeled is not None and not isinstance(labeled, Outputs):
             here = {key: value for key, value in options.items() if key not in ("id", "workers")}
             labeled = predict_here(model, labeled, **here)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from badge.errors import BadgeError, ClusterError, MissingExtraError
+from badge.errors import BadgeError, ClusterError, InputError, MissingExtraError
 
-__all__ = ["connected", "cpus", "get", "gpus", "ready", "require_ray", "watched"]
+__all__ = ["connected", "cpus", "get", "gpus", "pickled", "ready", "require_ray", "stored", "watched"]
 
 #: Objects of a local instance: messages of selections, blocks of data sets. Ray spills what is more to disk.
 STORE_BYTES = 512 * 2**20
@@ -56,6 +56,29 @@ def connected(address: str | None = None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def pickled(value: Any, what: str, kind: type[BadgeError] = InputError) -> bytes:
+    """`value` for another process, functions of no module included."""
+    ray = require_ray()
+    with _pickling(what, kind):
+        content: bytes = ray.cloudpickle.dumps(value)
+    return content
+
+
+def stored(ray: Any, value: Any, what: str) -> Any:
+    """A reference to `value`, which is put where all workers find it."""
+    with _pickling(what, InputError):
+        return ray.put(value)
+
+
+@contextmanager
+def _pickling(what: str, kind: type[BadgeError]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error.__cause__ or error).split())[:200]  # Ray puts a long report before the cause
+        raise kind(f"{what} cannot be pickled, so workers cannot have copies of it: {reason}") from error
 
 
 def cpus(ray: Any) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.cluster.ranges import narrowed
-from badge.cluster.session import errors_from_afar, ready
+from badge.cluster.session import errors_from_afar, pickled, ready
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
 
@@ -56,7 +56,7 @@ class RayShards:
     def _start(self, i: int) -> Any:
         start, stop = self.edges[i], self.edges[i + 1]
         content = (self.build, narrowed(self.rows, start, stop), start)
-        return self.remote.remote(self.ray.cloudpickle.dumps(content))  # `build` may hold a function of no module
+        return self.remote.remote(pickled(content, "what the strategy does on the shards"))
 
     def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         """The answers; a shard that was lost is made anew, and gives none."""
@@ -88,15 +88,22 @@ class RayShards:
 
 
 class Host:
-    """A shard over there, on one thread."""
+    """A shard over there, on one thread. What is wrong with its rows is the answer to the first message: Ray takes an actor
+    that cannot be made for one that died."""
 
     def __init__(self, content: bytes) -> None:
         torch.set_num_threads(1)
-        build, rows, start = pickle.loads(content)
-        with torch.autocast("cpu", enabled=False):
-            self.shard = build(rows, start)
+        self.error: Exception | None = None
+        try:
+            build, rows, start = pickle.loads(content)
+            with torch.autocast("cpu", enabled=False):
+                self.shard = build(rows, start)
+        except Exception as error:
+            self.error = error
 
     def ask(self, content: bytes) -> bytes:
+        if self.error is not None:
+            raise self.error
         message, arguments = pickle.loads(content)
         return packed(getattr(self.shard, message)(*arguments))
 

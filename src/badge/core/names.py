@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ __all__ = ["name_of", "path_of"]
 
 #: Bytes of the name of a file or folder, on every common system.
 LONGEST = 255
+#: How a URL begins, also after `Path` has made one slash of two; a drive has one letter.
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def name_of(value: Any, what: str) -> str:
@@ -32,10 +35,17 @@ def path_of(value: Any, what: str) -> Path:
     >>> path_of(None, "the journal")
     Traceback (most recent call last):
     badge.errors.InputError: the journal is given by its path, not by NoneType
+    >>> path_of("s3://bucket/pool", "out")
+    Traceback (most recent call last):
+    badge.errors.InputError: out is given by its path, not by a URL (s3://bucket/pool): mount it where its readers see it, ...
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{what} is given by its path, not by {type(value).__name__}")
     path = Path(value)
+    if URL.match(str(value)):
+        raise InputError(
+            f"{what} is given by its path, not by a URL ({str(value)[:60]}): mount it where its readers see it, or copy it"
+        )
     try:
         fits = all(len(os.fsencode(part)) <= LONGEST for part in path.parts)
     except UnicodeEncodeError:  # half of a surrogate pair

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_tensor
+from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError
 from badge.outputs import store
 
@@ -161,10 +162,9 @@ def is_parts(directory: str | os.PathLike[str]) -> bool:
 
 def begin(directory: str | os.PathLike[str], identity: dict[str, str]) -> bool:
     """Make the directory, or check that it is for the same outputs; whether all of its parts are there already."""
-    path = Path(directory)
-    path.mkdir(parents=True, exist_ok=True)
+    path = folder_for(directory)
     if not is_parts(path):
-        others = sorted(p.name for p in path.iterdir() if not p.name.lstrip(".").startswith("part"))
+        others = sorted(p.name for p in path.iterdir() if not p.name.startswith((".part", "part", ".badge-")))
         if others:
             raise InputError(f"{path} is not empty and holds no outputs in parts ({others[0]}, …): name another")
         _write_index(path, {"format": FORMAT, "identity": identity, "parts": None})
@@ -203,16 +203,15 @@ def write(
     writer.close()
     (hidden / store.LOCK).unlink(missing_ok=True)  # a part is written once
     if ids is not None:
-        with (hidden / IDS).open("wb") as file:
+        with replacing(hidden / IDS, binary=True) as file:
             np.save(file, ids, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-    try:
-        hidden.rename(target)
-    except OSError:  # another worker has made the same part meanwhile
-        shutil.rmtree(hidden)
-        if not target.is_dir():
-            raise
+    with writing_to(target):
+        try:
+            hidden.rename(target)
+        except OSError:  # another worker has made the same part meanwhile
+            shutil.rmtree(hidden)
+            if not target.is_dir():
+                raise
     return Part(target.name, len(probabilities))
 
 
@@ -333,9 +332,5 @@ def _index(path: Path) -> dict[str, Any]:
 
 
 def _write_index(path: Path, index: dict[str, Any]) -> None:
-    new = path / f".{INDEX}.new"
-    with new.open("w", encoding="utf-8") as file:
+    with replacing(path / INDEX) as file:
         file.write(json.dumps(index) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path / INDEX)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from badge.core.locking import lock_file
+from badge.core.names import path_of
 from badge.core.npz import DAMAGED, in_short
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
@@ -69,7 +70,7 @@ class Writer:
     """
 
     def __init__(self, directory: str | os.PathLike[str], rows: int, identity: dict[str, str]) -> None:
-        self.path = Path(directory)
+        self.path = path_of(directory, "out")
         self.rows, self.identity = rows, identity
         self.multilabel, self.missing = False, ""  # known when the first rows are
         self.arrays: tuple[Array, Array] | None = None

@@ -90,13 +90,11 @@ class ALBL:
         self.drawn_probabilities = p.tolist()
         self.pool_size = len(outputs) + len(labeled)
         batches = [arm(outputs, k, rng, labeled) for arm in self.arms]
-        advised = np.zeros((len(self.arms), len(outputs)), dtype=bool)
-        for row, batch in zip(advised, batches, strict=True):
-            row[batch] = True
         picks = batches[self.drawn]
-        importance = 1 / (p @ advised[:, picks])
+        advised = np.array([np.isin(picks, batch) for batch in batches])  # which arms had each pick in their batch
+        importance = 1 / (p @ advised)
         self._batch_importance = importance.tolist()
-        self.credit = (advised[:, picks] @ importance / k).tolist()
+        self.credit = (advised @ importance / k).tolist()
         return picks
 
     def picked(self, ids: NDArray[np.int64]) -> None:
