@@ -87,6 +87,10 @@ def test_any_pool(nodes: Any, tmp_path: Path) -> None:
         made = times(out)
         badge.cluster.predict(net, pool, out, id=id, batch_size=8)
         assert made == times(out)
+    changed = X.clone()
+    changed[101] += 1
+    with pytest.raises(InputError, match="holds the outputs of another pool"):
+        badge.cluster.predict(net, changed, tmp_path / "tensor", batch_size=8)
 
 
 def times(out: Path) -> dict[Path, int]:

@@ -16,9 +16,9 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from badge.cluster.names import check_names, named_twice, stored_names
 from badge.errors import InputError
-from badge.models import digest
+from badge.models.digest import whole_digest
 from badge.models.inputs import LABEL_KEYS
-from badge.models.pools import is_hf_dataset
+from badge.models.pools import is_hf_dataset, open_pool
 
 __all__ = ["Plan", "inputs_of", "is_ray_dataset", "piece", "plan", "quiet_in_order"]
 
@@ -113,9 +113,9 @@ def plan_pool(pool: Any, id: str | None) -> Plan:
             f"the column {id!r} names {twice!r} more than once: a pick could not be told from its namesake"
         )
     pool = {k: v for k, v in pool.items() if k != id} if isinstance(pool, Mapping) else pool
-    found = digest.fingerprint(pool)
-    about = {"rows": found["length"], "digest": f"{found['length']}:{found['digest']}", "first": piece(pool, 0, 1)}
-    about["names"] = names
+    opened = open_pool(pool)
+    known = "" if not opened.rows else whole_digest(pool, opened)
+    about = {"rows": opened.rows, "digest": known, "first": piece(pool, 0, 1), "names": names}
     if isinstance(pool, DataLoader | Dataset | np.memmap) or is_hf_dataset(pool):
         return Plan(**about, row_bytes=0, carried=Mapped.of(pool) if isinstance(pool, np.memmap) else pool)
     return Plan(**about, row_bytes=_bytes_of(about["first"]), pool=pool)
