@@ -21,8 +21,7 @@ import torch
 import badge
 import badge.cluster
 from badge.cluster.ranges import Remaining, Without, narrowed
-from badge.cluster.session import pickled
-from badge.cluster.shards import Host, RayShards, cuts, packed
+from badge.cluster.shards import Host, RayShards, cuts, packed, sent
 from badge.errors import BadgeError, ClusterError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
@@ -100,7 +99,7 @@ class Beside:
         edges = cuts(len(rows), shards)
         ranges = list(pairwise(edges))
         self.sizes = [b - a for a, b in ranges]
-        self.hosts = [Host(pickled((build, narrowed(rows, a, b), a), "the shard")) for a, b in ranges]
+        self.hosts = [Host(sent(rows, build, a, b)) for a, b in ranges]
 
     def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         return {i: pickle.loads(self.hosts[i].ask(packed((message, mine)))) for i, mine in arguments.items()}

@@ -54,9 +54,7 @@ class RayShards:
         return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
 
     def _start(self, i: int) -> Any:
-        start, stop = self.edges[i], self.edges[i + 1]
-        content = (self.build, narrowed(self.rows, start, stop), start)
-        return self.remote.remote(pickled(content, "what the strategy does on the shards"))
+        return self.remote.remote(sent(self.rows, self.build, self.edges[i], self.edges[i + 1]))
 
     def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         """The answers; a shard that was lost is made anew, and gives none."""
@@ -85,6 +83,11 @@ class RayShards:
     def close(self) -> None:
         for actor in self.actors:
             self.ray.kill(actor)
+
+
+def sent(rows: Any, build: Callable[[Any, int], Any], start: int, stop: int) -> bytes:
+    """What a shard of the rows `start` to `stop` is made from."""
+    return pickled((build, narrowed(rows, start, stop), start), "what the strategy does on the shards")
 
 
 class Host:
