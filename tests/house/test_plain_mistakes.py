@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import badge
+from badge import stats
 from badge.data import Dataset
 from badge.errors import BadgeError, InputError
-from badge.experiment import cells_of
+from badge.experiment import cells_of, read_grid
+from badge.report import learning_curves
 from badge.training.networks import mlp
 
 pytest.importorskip("sklearn")
 
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(int)
@@ -122,3 +126,95 @@ def test_a_grid_file_with_a_wrong_rate_names_itself(tmp_path: Path) -> None:
     file.write_text('batch_size = 100\ndata = "digits"\nmodel = "mlp"\nstrategy = "badge"\nlr = "x"\n')
     with pytest.raises(InputError, match=r"grid.toml: lr must be a number above 0, not 'x'"):
         read_grid(file)
+
+
+@pytest.mark.parametrize("kind", [">f4", ">f8", np.longdouble, "<f4"])
+def test_numbers_in_another_order_of_bytes(kind: Any) -> None:
+    """As FITS, IDX and other old files have them: the answer is that of the same numbers as this machine has them."""
+    plain = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
+    other, y = plain.astype(kind), np.arange(30) % 2
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    expected = badge.predict(net, plain).probabilities
+    for pool in (other, list(other), {"input": other}, [{"input": row} for row in other]):
+        assert torch.equal(badge.predict(net, pool).probabilities, expected)
+    picks = []
+    for pool in (plain, other):
+        trainer = badge.Trainer(lambda: torch.nn.Linear(5, 2), lr=0.1, max_epochs=5)
+        learner = badge.ActiveLearner(pool, trainer, classes=2, seed=0)
+        for _ in range(2):
+            ids = learner.ask(6)
+            learner.tell(ids, y[ids])
+        picks.append(learner.ask(6).tolist())
+    assert picks[0] == picks[1]
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        "cat", b"cat", 1, 0, -3, True, 2.5, None, {"cat": 0, "dog": 1}, {"cat", "dog"}, [], ["cat"], ["cat", "cat"],
+        [1.5, 2], [None, 1],
+    ],
+)  # fmt: skip
+def test_classes_that_are_no_list_of_names(classes: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        badge.ActiveLearner(np.zeros((9, 2)), GaussianNB(), classes=classes)
+    assert "classes" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "classes", [("a", "b"), (n for n in "ab"), np.array(["a", "b"]), pd.Series(["a", "b"]), range(2)]
+)
+def test_classes_that_are_a_list_in_all_but_name(classes: Any) -> None:
+    learner = badge.ActiveLearner(np.zeros((9, 2)), GaussianNB(), classes=classes)
+    assert list(learner.classes) in (["a", "b"], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "ids", ["nine", b"123456789", 9, 2.5, ["a"] * 9, list(range(8)), [None] * 9, [1.5] * 9, [[i] for i in range(9)], {}]
+)
+def test_ids_that_name_nothing(ids: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        badge.ActiveLearner(np.zeros((9, 2)), GaussianNB(), classes=2, ids=ids)
+    assert "id" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "ids", [tuple("abcdefghi"), (c for c in "abcdefghi"), np.array(list("abcdefghi")), pd.Series(list("abcdefghi"))]
+)
+def test_ids_that_are_a_list_in_all_but_name(ids: Any) -> None:
+    learner = badge.ActiveLearner(np.zeros((9, 2)), GaussianNB(), classes=2, ids=ids)
+    assert set(learner.ask(9).tolist()) == set("abcdefghi")
+
+
+def test_what_is_asked_of_a_learner_is_checked_at_its_door(tmp_path: Path) -> None:
+    learner = badge.ActiveLearner(np.random.default_rng(0).normal(size=(9, 2)), GaussianNB(), classes=2)
+    for call, why in (
+        (lambda: learner.tell([0], [1], unasked="yes"), "unasked must be True or False, not 'yes'"),
+        (lambda: learner.ask(1, progress=np.zeros(2)), "progress must be True or False"),
+        (lambda: learner.add_class(np.zeros(2)), "a class that is added needs the next number, 2"),
+        (lambda: learner.import_csv(5), "a table of labels is given by its path"),
+        (lambda: learner.import_csv(tmp_path), "is not a file"),
+    ):
+        with pytest.raises(InputError, match=why):
+            call()
+    learner.tell([0], [1], unasked=np.True_, by=np.str_("ann"))
+    learner.skip([1], reason=np.str_("blurred"))
+    learner.use(np.str_("rand"))
+    for wrong in ({"multilabel": 3}, {"predict": 5}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))} "):
+            badge.ActiveLearner(np.zeros((9, 2)), GaussianNB(), classes=2, **wrong)
+
+
+def test_statistics_of_what_are_no_results() -> None:
+    results = stats.example()
+    for call in (stats.penalty_matrix, stats.normalized_errors, stats.saved_labels, learning_curves):
+        with pytest.raises(InputError, match=r"results are a badge.stats.Results, .* not str"):
+            call("runs/")
+    for call in (stats.penalty_matrix, stats.normalized_errors, stats.saved_labels):
+        with pytest.raises(InputError, match="strategies are a list of names, not 'badge'"):
+            call(results, "badge")  # its letters are five strategies without a result
+    with pytest.raises(InputError, match="results are a"):
+        stats.write(5, "x.csv")
+    with pytest.raises(InputError, match="there is no grid file"):
+        read_grid("no.toml")

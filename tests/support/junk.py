@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-__all__ = ["damaged", "junk"]
+__all__ = ["Odd", "damaged", "junk"]
 
 Rng = np.random.Generator
 
@@ -20,11 +20,13 @@ Rng = np.random.Generator
 class Odd:
     """Claims to be a sequence and is none."""
 
+    SAYS = "not one item can be had"
+
     def __len__(self) -> int:
         return 3
 
     def __getitem__(self, i: Any) -> Any:
-        raise RuntimeError("no")
+        raise RuntimeError(self.SAYS)
 
     def __repr__(self) -> str:
         return "Odd()"

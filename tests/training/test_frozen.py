@@ -186,7 +186,7 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
         Frozen("bert-base-uncased")
     with pytest.raises(InputError, match="an encoder is"):
         Frozen(Counting)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="l2 must be above 0"):
+    with pytest.raises(InputError, match="l2 must be a number above 0"):
         Frozen(Counting(), l2=0)
 
 

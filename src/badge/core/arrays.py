@@ -24,6 +24,7 @@ __all__ = [
     "check_finite",
     "chunks",
     "name_rows",
+    "native",
 ]
 
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
@@ -66,6 +67,17 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{name} are not rows of one length: no array can be made of them ({reason})") from None
+
+
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a type that torch knows: numbers in the order of bytes of this machine, none longer than 8 bytes.
+
+    >>> native(np.array([1.5], dtype=">f4")).dtype, native(np.array([1.5], dtype=np.longdouble)).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8):
+        return array.astype(np.float64)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _check_held(tensor: Tensor, name: str) -> None:

@@ -54,9 +54,10 @@ def positive(value: Any, name: str) -> float:
 
 def flag(value: Any, name: str) -> bool:
     """`value`, if it is True or False: of an array or a text it cannot be told what is meant."""
-    if not isinstance(value, bool):
+    of_numpy = str(getattr(value, "dtype", "")) == "bool" and getattr(value, "shape", None) == ()
+    if not isinstance(value, bool) and not of_numpy:
         raise InputError(f"{name} must be True or False, not {_shown(value)}")
-    return value
+    return bool(value)
 
 
 def _shown(value: Any) -> str:

@@ -19,6 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.experiment.cell import Cell
@@ -38,8 +39,11 @@ AXES = ("pairs", "data", "model", "batch_size", "strategy", "seeds")
 PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, "seed"))
 
 
-def read_grid(path: Path) -> list[Cell]:
+def read_grid(path: str | Path) -> list[Cell]:
     """The cells of a grid file."""
+    path = path_of(path, "a grid file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"the grid file {path} cannot be read: it is not a file")
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -54,7 +58,7 @@ def read_grid(path: Path) -> list[Cell]:
         raise InputError(f"{path}: {error}") from None
 
 
-def read_grids(paths: Sequence[Path]) -> list[Cell]:
+def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
     """The cells of several grid files, as if they were the blocks of one."""
     return _ordered([cell for path in paths for cell in read_grid(path)])
 

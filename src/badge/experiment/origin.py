@@ -136,9 +136,13 @@ def versions() -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=1)
 def git_revision() -> str | None:
     """The revision of the current directory's repository, with "+" where files differ from it; None outside of one."""
+    return _revision_of(Path.cwd())
+
+
+@lru_cache(maxsize=8)
+def _revision_of(folder: Path) -> str | None:
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
@@ -146,6 +150,7 @@ def git_revision() -> str | None:
             text=True,
             check=True,
             timeout=10,
+            cwd=folder,
         )
     except (OSError, subprocess.SubprocessError):
         return None

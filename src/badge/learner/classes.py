@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,13 @@ class Classes:
     def __init__(self, classes: int | Sequence[Label], multilabel: bool = False) -> None:
         named = not isinstance(classes, int | np.integer)
         single = getattr(classes, "ndim", 1) == 0
-        if isinstance(classes, str | bool) or (named and (single or not isinstance(classes, Iterable))):
-            raise InputError(f"classes are a number or a list of names, not {classes!r}")
+        unordered = isinstance(classes, Mapping | Set)  # whose order another process need not have
+        if (
+            isinstance(classes, str | bytes | bool)
+            or unordered
+            or (named and (single or not isinstance(classes, Iterable)))
+        ):
+            raise InputError(f"classes are a number or a list of names in their order, not {classes!r:.60}")
         if not named and not 2 <= int(classes) <= MOST:  # type: ignore[arg-type]
             raise InputError(f"at least 2 classes and at most {MOST:,} are needed; got {classes!r}")
         names = [as_plain(name) for name in classes] if named else list(range(int(classes)))  # type: ignore[union-attr, arg-type]
@@ -59,11 +64,12 @@ class Classes:
     def checked_new(self, name: Label | None) -> Label:
         """The name of a class to add; numbered classes go on with the next number."""
         name = as_plain(name)
-        if not self.named and name in (None, len(self)):
+        plain = isinstance(name, int | str) and not isinstance(name, bool)
+        if not self.named and (name is None or (plain and name == len(self))):
             return len(self)
-        if isinstance(name, bool) or not isinstance(name, int | str) or not self.named:
+        if name is None or not plain or not self.named:
             wanted = "a name" if self.named else f"the next number, {len(self)}"
-            raise InputError(f"a class that is added needs {wanted}, not {name!r}")
+            raise InputError(f"a class that is added needs {wanted}, not {name!r:.60}")
         if name in self._position:
             raise InputError(f"{name!r} is one of the classes already: {short(self.names)}")
         return name

@@ -149,7 +149,7 @@ def listed(values: Any, what: str) -> list[Any]:
         plain = values.tolist() if hasattr(values, "tolist") else values
     except (RuntimeError, NotImplementedError) as error:  # a tensor that is sparse, or holds no numbers
         raise InputError(f"{what} cannot be read: {error}") from None
-    if isinstance(plain, str) or not isinstance(plain, Iterable):
+    if isinstance(plain, str | bytes) or not isinstance(plain, Iterable):
         raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
     return list(plain)
 

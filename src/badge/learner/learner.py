@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from badge import strategies
-from badge.core.numbers import whole
+from badge.core.numbers import flag, whole
 from badge.core.progress import bar
 from badge.core.rng import generator
 from badge.errors import InputError
@@ -88,6 +88,9 @@ class ActiveLearner(Known):
             raise InputError(f"a journal is a file name, not {journal!r}")
         if initial is not None and not hasattr(initial, "items"):
             raise InputError(f"initial holds labels by id, {{id: label}}, not {type(initial).__name__}")
+        if not callable(predict):
+            raise InputError(f"predict is a function (model, pool) -> Outputs, not {type(predict).__name__}")
+        multilabel = flag(multilabel, "multilabel")
         generator(seed)  # refuses what is not a seed
         n = length(pool)
         cold = first_batch(first, embeddings, trainer, n)
@@ -130,7 +133,7 @@ class ActiveLearner(Known):
         little has been labelled. `of` is the number of people who are to label each id. Labels can be told while this
         trains; ids that got one meanwhile are left out.
         """
-        k, of = whole(k, "k"), whole(of, "of")
+        k, of, progress = whole(k, "k"), whole(of, "of"), flag(progress, "progress")
         book, work = self._book, self._work
         with work.busy(), bar("train · predict · pick", 3, progress) as advance:
             with book.lock(writing=True):
@@ -155,6 +158,7 @@ class ActiveLearner(Known):
         `by` says who labelled; of ids that were asked of several people the majority counts. `unasked=True` takes labels
         of ids that were never asked too.
         """
+        unasked = flag(unasked, "unasked")
         self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:

@@ -68,7 +68,7 @@ class Ledger:
     def tell(self, ids: Any, labels: Any, by: str | None = None, unasked: bool = False) -> e.Tell | None:
         """The event of telling `labels`; None where all of them are known already. Raises before anything changes."""
         plain, given = self.ids.plain(ids), [as_plain(label) for label in listed(labels, "labels")]
-        _check_person(by)
+        by = _person(by)
         if len(plain) != len(given):
             raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
         new: dict[Id, Code] = {}
@@ -91,7 +91,7 @@ class Ledger:
         """The event of correcting a label, or one person's; None where it is that already."""
         (plain,) = self.ids.plain([id])
         code = self.classes.encode(label, plain)
-        _check_person(by)
+        by = _person(by)
         votes = self.votes.get(plain, {})
         if votes and by is not None and by not in votes:
             raise InputError(f"{by!r} has not labelled id {plain!r}, so there is nothing to correct: tell it first")
@@ -106,7 +106,8 @@ class Ledger:
     def skip(self, ids: Any, reason: str | None = None) -> e.Skip | None:
         plain = self.ids.plain(ids)
         if reason is not None and not isinstance(reason, str):
-            raise InputError(f"a reason is a text, not {reason!r}")
+            raise InputError(f"a reason is a text, not {reason!r:.60}")
+        reason = None if reason is None else str(reason)
         labelled = [id for id in plain if id in self.labels]
         if labelled:
             raise InputError(f"id {labelled[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
@@ -311,6 +312,7 @@ _FOLDS: dict[type[e.Record], Callable[[Any, Any], None]] = {
 }
 
 
-def _check_person(by: Any) -> None:
+def _person(by: Any) -> str | None:
     if by is not None and (not isinstance(by, str) or not by):
-        raise InputError(f"by= is the name of whoever labelled, a text, not {by!r}")
+        raise InputError(f"by= is the name of whoever labelled, a text, not {by!r:.60}")
+    return None if by is None else str(by)  # numpy's texts too

@@ -90,7 +90,7 @@ def current_strategy(ledger: Ledger, given: Any) -> Any:
 def describe(strategy: Any) -> str | dict[str, Any]:
     """A strategy for a journal: its name, or its class and parameters."""
     if isinstance(strategy, str):
-        return strategy
+        return str(strategy)  # numpy's too
     if not callable(strategy):
         raise InputError(f"a strategy is a name or a callable (outputs, k, rng, labeled=None), not {strategy!r}")
     if hasattr(strategy, "__qualname__"):

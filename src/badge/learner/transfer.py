@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+from badge.core.names import path_of
 from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
@@ -65,8 +66,11 @@ def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[e.Tell]
 
 
 def _rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+    file_name = path_of(path, "a table of labels")
+    if file_name.exists() and not file_name.is_file():
+        raise InputError(f"{path} is not a file")
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        with file_name.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
             names, rows = list(reader.fieldnames or ()), list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
+from badge.core.arrays import native
 from badge.core.masks import unmasked
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
@@ -116,7 +117,7 @@ def network_inputs(
     if isinstance(part, Tensor | np.ndarray):
         if encoder.reads_arrays:
             return encoder.examples(list(part), start)
-        return part if isinstance(part, Tensor) else torch.from_numpy(np.array(part))
+        return part if isinstance(part, Tensor) else torch.from_numpy(native(np.array(part)))
     if isinstance(part, tuple):  # the tensors of a TensorDataset
         return part
     first = next((item for item in part if item is not None), None)
@@ -160,8 +161,8 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
         unmasked(item, f"values of row {start + i} of the pool")
     try:
         if isinstance(items[0], list) or (needs == 1 and _is_row(items[0])):
-            return torch.as_tensor(np.asarray(items))
-        batch = default_collate(items)
+            return torch.as_tensor(native(np.asarray(items)))
+        batch = default_collate([native(item) if isinstance(item, np.ndarray) else item for item in items])
         return tuple(batch) if isinstance(items[0], tuple) else batch
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(

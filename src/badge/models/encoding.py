@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge.core.arrays import native
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 
@@ -193,7 +194,7 @@ def _first(values: Any, kind: Any) -> bool:
 def _tensors(encoded: Any) -> Any:
     if isinstance(encoded, Mapping):
         return {key: _stack(value, key) for key, value in encoded.items()}
-    return encoded if isinstance(encoded, Tensor) else torch.as_tensor(np.asarray(encoded))
+    return encoded if isinstance(encoded, Tensor) else torch.as_tensor(native(np.asarray(encoded)))
 
 
 def _numeric(values: Any) -> bool:
@@ -230,6 +231,6 @@ def _stack(values: Any, name: str) -> Tensor:
     try:
         if not isinstance(values, np.ndarray) and isinstance(values[0], Tensor):
             return torch.stack(list(values))
-        return torch.from_numpy(np.array(values))
+        return torch.from_numpy(native(np.array(values)))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"the column {name!r} cannot become a tensor: {' '.join(str(error).split())}") from error

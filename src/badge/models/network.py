@@ -234,7 +234,8 @@ def running(
 def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -> BadgeError:
     """The error for a forward pass that failed: pixels of whole numbers, or what the model itself says."""
     tensors = [x for x in given if isinstance(x, Tensor)]
-    pixels = {x.dtype for x in tensors} & {torch.uint8, torch.int8, torch.int16}
+    known = (torch.int32, torch.int64, torch.bool)  # of tokens and masks
+    pixels = {x.dtype for x in tensors if not (x.is_floating_point() or x.is_complex() or x.dtype in known)}
     if pixels:
         return InputError(
             f"the pool holds {pixels.pop()} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from badge.core.names import path_of
-from badge.core.numbers import whole
+from badge.core.numbers import flag, whole
 from badge.core.progress import bar
 from badge.errors import InputError, ModelError
 from badge.models import batches, digest, estimator
@@ -76,7 +76,11 @@ def predict(
     Outputs(100 examples, 3 probability columns, 8 embedding columns)
     """
     batch_size = whole(batch_size, "batch_size")
-    if not (embeddings is None or isinstance(embeddings, bool) or embeddings == "only"):
+    multilabel = None if multilabel is None else flag(multilabel, "multilabel")
+    progress = flag(progress, "progress")
+    if not (
+        embeddings is None or isinstance(embeddings, bool) or (isinstance(embeddings, str) and embeddings == "only")
+    ):
         raise InputError(f"embeddings must be True, False, 'only' or None, not {embeddings!r:.60}")
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
@@ -88,6 +92,9 @@ def predict(
     if tokenizer is not None and processor is not None:
         raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
     call = processor if tokenizer is None else tokenizer
+    if call is not None and not callable(call):
+        name = "processor" if tokenizer is None else "tokenizer"
+        raise InputError(f"{name}= is called with a list of examples, and a {type(call).__name__} cannot be")
     if isinstance(network, nn.Module):
         plain = torch_models.unwrap(network)
         opened = open_pool(pool, positional(plain))

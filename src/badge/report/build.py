@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
+from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.core.writing import folder_for
 from badge.errors import InputError, MissingExtraError
@@ -35,6 +36,7 @@ from badge.stats import (
     penalty_matrix,
     saved_labels,
 )
+from badge.stats.results import compared
 
 __all__ = ["Report", "Statistics", "build", "chosen_strategies", "evaluate"]
 
@@ -75,14 +77,15 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
     >>> chosen_strategies(example())[0]
     ('badge', 'rand')
     """
-    there = results.strategies
+    there = compared(results, None)
     if wanted is not None:
+        wanted = compared(results, wanted)
         for name in wanted:
             if name not in there:
                 raise InputError(f"there are no results of the strategy {name!r}; there are of {', '.join(there)}")
         if len(set(wanted)) < len(wanted):
             raise InputError(f"a strategy is named twice: {', '.join(wanted)}")
-        return tuple(wanted), []
+        return wanted, []
     usual = tuple(name for name in there if name in PAPER_STRATEGIES or name not in STRATEGIES)
     chosen = usual if len(usual) >= 2 else there
     notes = []
@@ -146,7 +149,7 @@ def build(
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError("the report", package, "study")
-    folder = Path(out)
+    folder = path_of(out, "the folder of a report")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")
     folder_for(folder)

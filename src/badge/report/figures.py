@@ -13,6 +13,7 @@ from badge.errors import InputError, MissingExtraError
 from badge.report.drawings import Dots, Heat, Line, Lines, accuracy_lines
 from badge.report.style import INK, RC, look
 from badge.stats import Results, Setting
+from badge.stats.results import compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,12 +42,13 @@ def learning_curves(
     >>> figure.axes[0].get_ylabel()
     'test accuracy (%)'
     """
+    names = compared(results, strategies)
     if setting is None:
         if len(results.settings) > 1:
             known = "; ".join(map(str, results.settings))
             raise InputError(f"these results have {len(results.settings)} settings: name one of {known}")
         setting = results.settings[0]
-    figure = draw(accuracy_lines(results, setting, results.strategies if strategies is None else strategies, zoom))
+    figure = draw(accuracy_lines(results, setting, names, zoom))
     if path is not None:
         from badge.report.saving import save
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from badge.core.catalog import REFERENCE
 from badge.stats.budgets import ROUNDING, label_budgets
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Note, Results, Setting, compared
 
 __all__ = ["Cdf", "NormalizedErrors", "error_cdf", "normalized_errors"]
 
@@ -53,7 +53,7 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
     >>> table.labels, table.values.round(2).tolist()
     ((200, 300), [[0.67, 1.0], [0.5, 1.0]])
     """
-    names = tuple(results.strategies if strategies is None else strategies)
+    names = compared(results, strategies)
     settings: list[Setting] = []
     labels: list[int] = []
     weights: list[float] = []

@@ -19,7 +19,7 @@ from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
 from badge.errors import BadgeError, DataError, InputError, MissingExtraError
-from badge.stats.results import OPTIONAL, REQUIRED, Results
+from badge.stats.results import OPTIONAL, REQUIRED, Results, check_results
 
 __all__ = ["PARQUET", "empty_batches_apart", "load_csv", "load_parquet", "write", "write_csv", "write_parquet"]
 
@@ -42,6 +42,7 @@ def write(results: Results, path: str | Path) -> None:
 
 def _columns(results: Results) -> dict[str, NDArray[Any]]:
     """The required columns, and the optional ones that hold anything."""
+    check_results(results)
     optional = [name for name in OPTIONAL if name in results.optional and not np.isnan(results.optional[name]).all()]
     return {name: getattr(results, name) for name in REQUIRED} | {name: results.optional[name] for name in optional}
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Note, Results, Setting, compared
 
 __all__ = ["LabelsSaved", "Saving", "labels_to_reach", "saved_labels"]
 
@@ -73,7 +73,7 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     >>> saving.labels, saving.reference_labels, saving.ratio
     (300.0, 500.0, 0.6)
     """
-    names = tuple(results.strategies if strategies is None else strategies)
+    names = compared(results, strategies)
     savings: list[Saving] = []
     notes: list[Note] = []
     draws: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}

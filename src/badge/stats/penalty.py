@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError, MissingExtraError
 from badge.stats.budgets import Budgets, label_budgets
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Note, Results, Setting, compared
 
 __all__ = ["Matrix", "Penalty", "beats", "critical_value", "group_by", "penalty_matrix", "t_score"]
 
@@ -103,7 +103,7 @@ def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) ->
     >>> matrix.settings, matrix.values.tolist(), matrix.averages.tolist()
     (1, [[0.0, 1.0], [0.0, 0.0]], [0.0, 0.5])
     """
-    names = tuple(results.strategies if strategies is None else strategies)
+    names = compared(results, strategies)
     if len(set(names)) < len(names):
         raise InputError(f"a strategy is named twice: {', '.join(names)}")
     budgets = [entry for setting in results.settings if (entry := label_budgets(results, setting)).values]

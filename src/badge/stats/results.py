@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from badge.core.catalog import STRATEGIES
 from badge.errors import InputError, MissingExtraError
 
-__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
+__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting", "check_results", "compared"]
 
 #: Columns that every table of results has.
 REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
@@ -314,3 +314,23 @@ def _run_changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     for key in keys:
         changes[1:] |= key[1:] != key[:-1]
     return changes
+
+
+def check_results(results: Any) -> None:
+    if not isinstance(results, Results):
+        raise InputError(f"results are a badge.stats.Results, as badge.stats.load gives, not {type(results).__name__}")
+
+
+def compared(results: Any, strategies: Any) -> tuple[str, ...]:
+    """The strategies to compare, by default all that there are results of.
+
+    >>> from badge.stats import example
+    >>> compared(example(), None)
+    ('badge', 'rand')
+    """
+    check_results(results)
+    if strategies is None:
+        return tuple(results.strategies)
+    if not isinstance(strategies, list | tuple) or not all(isinstance(name, str) for name in strategies):
+        raise InputError(f"strategies are a list of names, not {strategies!r:.60}")
+    return tuple(strategies)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge.core.arrays import native
 from badge.errors import InputError, MissingExtraError, ModelError
 from badge.models.answers import rows_of
 from badge.models.digest import model_digest
@@ -111,7 +112,9 @@ def _batch(examples: list[Any]) -> Any:
     """Examples that are arrays or tensors as one tensor; others as the list that they are."""
     together = stacked(examples)
     return (
-        torch.from_numpy(together) if isinstance(together, np.ndarray) and together.dtype.kind in "fiub" else together
+        torch.from_numpy(native(together))
+        if isinstance(together, np.ndarray) and together.dtype.kind in "fiub"
+        else together
     )
 
 

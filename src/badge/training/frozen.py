@@ -6,13 +6,14 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge.core.names import name_of, path_of
+from badge.core.numbers import flag, positive, whole
 from badge.data.files import cache_folder
 from badge.errors import InputError
 from badge.models import predict
@@ -68,11 +69,15 @@ class Frozen:
             raise InputError(f"an encoder's name begins with {HF!r}, as in hf:folder-or-name; got {encoder!r}")
         if isinstance(encoder, type) or not (isinstance(encoder, str) or callable(encoder)):
             raise InputError(f"an encoder is a torch module, a function or {HF}…, not {encoder!r}")
-        if not l2 > 0:
-            raise InputError(f"l2 must be above 0, not {l2!r}: without it the head of separable labels has no end")
-        self.encoder, self.tokenizer, self.l2, self.name = encoder, tokenizer, float(l2), name
-        self.keep = Path(keep) if keep is not None else cache_folder() / "embeddings"
-        self.batch_size, self.device, self.progress = batch_size, device, progress
+        # without a penalty the head of separable labels has no end
+        self.encoder, self.tokenizer, self.l2 = encoder, tokenizer, positive(l2, "l2")
+        self.name = None if name is None else name_of(name, "an encoder")
+        self.keep = path_of(keep, "keep") if keep is not None else cache_folder() / "embeddings"
+        self.batch_size, self.device, self.progress = (
+            whole(batch_size, "batch_size"),
+            device,
+            flag(progress, "progress"),
+        )
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
         #: the record of the last fit; its epochs are iterations
         self.last: Fit | None = None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as _of_labels
 from torch.nn.functional import cross_entropy
 
+from badge.core.arrays import native
 from badge.errors import InputError
 
 __all__ = ["LinearHead", "fit_linear"]
@@ -41,7 +42,7 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int 
     >>> head.classes_.tolist(), accuracy, head(torch.tensor([[2.0]])).argmax().item()
     ([0, 2], 1.0, 0)
     """
-    x = torch.as_tensor(np.asarray(examples) if not isinstance(examples, Tensor) else examples)
+    x = torch.as_tensor(native(np.asarray(examples)) if not isinstance(examples, Tensor) else examples)
     y = np.asarray(labels)
     if x.ndim != 2 or len(x) == 0 or y.shape[:1] != (len(x),) or y.ndim > 2 or y.dtype.kind not in "iu":
         raise InputError(f"rows [n, D] and whole numbers [n] are needed, not {tuple(x.shape)} and {y.dtype} {y.shape}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from badge.core.arrays import as_array
+from badge.core.arrays import as_array, native
 from badge.core.devices import usable_device
 from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
@@ -249,7 +249,8 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
-        raise InputError(f"labels must be whole numbers from 0, not {y.dtype} from {y.min().item()}")
+        least = "" if y.is_complex() else f" from {y.min().item()}"
+        raise InputError(f"labels must be whole numbers from 0, not {y.dtype}{least}")
     if y.ndim == 2 and int(y.max()) > 1:
         raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {int(y.max())}")
     for part in parts:
@@ -270,10 +271,9 @@ def _stacked(examples: Any) -> Inputs:
         return examples.detach()
     examples = unmasked(examples, "examples")
     if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
-        native = examples.dtype.newbyteorder("=")
-        return torch.from_numpy(np.require(examples, dtype=native, requirements=["C", "W"]))
+        return torch.from_numpy(np.require(native(examples), requirements=["C", "W"]))
     if isinstance(examples, tuple):
-        return tuple(torch.as_tensor(part) for part in examples)
+        return tuple(torch.as_tensor(native(p) if isinstance(p, np.ndarray) else p) for p in examples)
     pool = open_pool(examples)
     try:
         inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
