@@ -223,6 +223,22 @@ def test_all_exclude_files_count(run: Any) -> None:
     assert run("-k", 7, "--exclude", "a.txt", "--exclude", "b.txt")[1] == lines(7, exclude=[0, 1, 2])
 
 
+def test_of_two_files_none_is_left_out_unsaid(run: Any) -> None:
+    """Options that take one file are refused when they are given two, and so are other options."""
+    np.save("other.npy", P[::-1])
+    Path("names.txt").write_text("".join(f"n{i}\n" for i in range(N)))
+    for option, values in {
+        "--probabilities": ["p.npy", "other.npy"],
+        "--embeddings": ["z.npy", "z.npy"],
+        "--ids": ["names.txt", "names.txt"],
+        "--seed": ["1", "2"],
+        "--k": ["3"],
+    }.items():
+        given = [word for value in values for word in (option, value)]
+        refused(run("-k", 7, *given), f"{option} is given 2 times: give it once")
+    refused(run("-k", 7, "--header", "--no-header"), "--header is given 2 times")
+
+
 def test_labels_that_came_back_are_excluded(run: Any) -> None:
     Path("names.csv").write_text("\n".join(["file", *NAMES]) + "\n")
     Path("labels.csv").write_text(f"file,label\n{NAMES[0]},cat\n{NAMES[5]},\n")

@@ -28,7 +28,8 @@ class Command:
         np.save("z.npy", Z)
 
     def __call__(self, *arguments: object, arrays: bool = True) -> tuple[int, str, str]:
-        given = ["--probabilities", "p.npy", "--embeddings", "z.npy"] if arrays else []
+        pairs = (("--probabilities", "p.npy"), ("--embeddings", "z.npy")) if arrays else ()
+        given = [word for pair in pairs if pair[0] not in arguments for word in pair]
         self.monkeypatch.setattr(sys, "argv", ["badge", "select", *given, *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()

@@ -11,6 +11,7 @@ import typer
 from badge.cli.journal import app as journal
 from badge.cli.label import label
 from badge.cli.label_studio import label_studio
+from badge.cli.once import Once
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
@@ -44,14 +45,14 @@ def _root(
     pass
 
 
-app.command("demo")(demo)
-app.command("run")(run)
-app.command("grid")(grid)
-app.command("export")(export)
-app.command("report")(report)
-app.command("select")(select)
-app.command("label")(label)
-app.command("label-studio")(label_studio)
+app.command("demo", cls=Once)(demo)
+app.command("run", cls=Once)(run)
+app.command("grid", cls=Once)(grid)
+app.command("export", cls=Once)(export)
+app.command("report", cls=Once)(report)
+app.command("select", cls=Once)(select)
+app.command("label", cls=Once)(label)
+app.command("label-studio", cls=Once)(label_studio)
 app.add_typer(journal)
 
 

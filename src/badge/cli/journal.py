@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from badge.cli.once import Once
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -20,7 +22,7 @@ app = typer.Typer(
 _File = Annotated[Path, typer.Argument(help="The journal (.jsonl).")]
 
 
-@app.command("show")
+@app.command("show", cls=Once)
 def show(
     file: _File,
     last: Annotated[int, typer.Option("--last", min=0, help="How many of the last events to print.")] = 5,
@@ -56,7 +58,7 @@ def show(
         typer.echo(f"{number:>6} {event['event']}: {fields}")
 
 
-@app.command("check")
+@app.command("check", cls=Once)
 def check(file: _File) -> None:
     """Whether every line is there, in its place and unchanged, and no event contradicts those before it. Exit code 1: no.
 
@@ -83,7 +85,7 @@ def check(file: _File) -> None:
     typer.echo(f"{file}: sound, {len(events):,} events{held}{f', {lost} lost in a repair' if lost else ''}")
 
 
-@app.command("repair")
+@app.command("repair", cls=Once)
 def repair(file: _File) -> None:
     """Keep every line that is sound, in order; the file as it was stays beside it. Nothing is deleted.
 
@@ -94,7 +96,7 @@ def repair(file: _File) -> None:
     typer.echo(f"{file}: {repair_journal(file)}")
 
 
-@app.command("export")
+@app.command("export", cls=Once)
 def export(
     file: _File,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
@@ -128,7 +130,7 @@ def export(
     typer.echo(f"{out}: {len(rows):,} labels")
 
 
-@app.command("import")
+@app.command("import", cls=Once)
 def import_labels(
     file: _File,
     labels: Annotated[Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one.")],

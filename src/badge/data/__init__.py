@@ -15,8 +15,7 @@ import numpy as np
 
 from badge.core.importing import imported
 from badge.core.names import name_of
-from badge.core.numbers import flag
-from badge.core.rng import generator
+from badge.core.numbers import flag, whole
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
 from badge.data.files import cache_folder
@@ -68,7 +67,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     Dataset(digits: 1,437 training and 360 test examples of shape (1, 8, 8), 10 classes; from 1,797 of 1,797 rows)
     """
     check_name(name)
-    generator(seed)  # refuses what is not a seed
+    seed = whole(seed, "seed", least=0)
     flag(standardise, "standardise")
     if name not in _ABOUT:
         stored = files.read(files.own_file(name) or Path(), "make it again with numpy.savez")
