@@ -1,4 +1,7 @@
-"""One Ray cluster of three nodes on this machine for all tests of this folder; a test may kill nodes: they are made anew."""
+"""One Ray cluster of three nodes on this machine for all tests of this folder; a test may kill nodes: they are made anew.
+
+Each process of pytest-xdist that runs such tests has a cluster of its own: tests reach into no other than theirs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ WATCHFUL = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300,
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "cluster" in item.path.parent.name:
-            item.add_marker(pytest.mark.xdist_group("ray"))
             for line in QUIET:
                 item.add_marker(pytest.mark.filterwarnings(line))
 
