@@ -282,3 +282,20 @@ def test_all_nodes_gone_is_one_line(home: str, message: str, monkeypatch: pytest
     with pytest.raises(ClusterError, match=message) as caught:
         session.get(Deserted(home), ["something"])
     assert "\n" not in str(caught.value)
+
+
+def test_nothing_is_fetched_from_a_node_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would end this process without a word."""
+    from badge.cluster import session
+
+    class Gone(Deserted):
+        def wait(self, refs: Any, **options: Any) -> Any:
+            return refs, []
+
+        def get(self, refs: Any) -> Any:
+            raise AssertionError("fetched")
+
+    monkeypatch.setattr(session, "_homes", {})
+    monkeypatch.setattr(session, "_answers", lambda host, port: False)
+    with pytest.raises(ClusterError, match="the node of this process is gone"):
+        session.get(Gone("a"), ["something"])

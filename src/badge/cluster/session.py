@@ -108,6 +108,7 @@ def _wait(ray: Any, refs: Sequence[Any], count: int) -> list[Any]:
     while True:
         done, _ = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
         if len(done) >= count:
+            watch.look_at_home()
             return list(done)
         watch.look()
 
@@ -163,12 +164,20 @@ class _Watch:
         self.ray, self.alone_since = ray, float("inf")
         self.home = ray.get_runtime_context().get_node_id()
 
+    def look_at_home(self) -> None:
+        """Before a value is fetched: Ray ends this process without a word when it cannot reach the store of its node."""
+        if self.home not in _homes:
+            node = next(node for node in self.ray.nodes() if node["NodeID"] == self.home)
+            _homes[self.home] = node["NodeManagerAddress"], node["NodeManagerPort"]
+        if not _answers(*_homes[self.home]):
+            raise ClusterError(GONE)
+
     def look(self) -> None:
         """Sockets are asked first: Ray takes a while to notice a death, and ends this process over that of its own node."""
         head = self.ray.get_runtime_context().gcs_address
         nodes = {node["NodeID"]: node for node in self.ray.nodes()} if _answers(*head.rsplit(":", 1)) else {}
         if self.home not in nodes or not _up(nodes[self.home]):
-            raise ClusterError(f"the node of this process is gone from the Ray cluster: {AGAIN}")
+            raise ClusterError(GONE)
         if any(node["Resources"].get("CPU") and _up(node) for node in nodes.values()):
             self.alone_since = float("inf")
             return
@@ -178,6 +187,10 @@ class _Watch:
 
 
 AGAIN = "start it again and run the same call, which continues"
+GONE = f"the node of this process is gone from the Ray cluster: {AGAIN}"
+
+#: where the raylet of a driver's node listens
+_homes: dict[str, tuple[str, int]] = {}
 
 
 def _up(node: dict[str, Any]) -> bool:
