@@ -30,11 +30,11 @@ module = importlib.import_module("badge.samplers.kmeanspp")
 N, K = 900, 50
 
 
-def outputs(n: int, seed: int = 0, dtype: Any = np.float32) -> badge.Outputs:
+def outputs(n: int, seed: int = 0, dtype: Any = np.float32, width: int = 12) -> badge.Outputs:
     """ReLU features around class means and the softmax of scaled logits, a tenth of the rows twice."""
     rng = np.random.default_rng(seed)
-    means = rng.normal(size=(5, 12))
-    h = np.maximum(0, means[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, 12)))
+    means = rng.normal(size=(5, width))
+    h = np.maximum(0, means[rng.integers(5, size=n)] + 0.7 * rng.normal(size=(n, width)))
     logits = h @ means.T * rng.uniform(0.2, 1.5, size=(n, 1))
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     h[-n // 10 :], p[-n // 10 :] = h[: n // 10], p[: n // 10]
@@ -47,12 +47,12 @@ OUT = outputs(N)
 def pool(kind: str) -> tuple[Features, Features]:
     """Features of the kind, and some that are given."""
     dtype = {"float16": np.float16, "float64": np.float64}.get(kind, np.float32)
-    g = badge.gradient_embedding(outputs(N, dtype=dtype), bias=kind == "bias")
+    g = badge.gradient_embedding(outputs(N, dtype=dtype, width=40 if kind == "wide" else 12), bias=kind == "bias")
     x = badge.Dense(outputs(N).embeddings) if kind == "dense" else g
     return x, x[slice(50, 70)]
 
 
-KINDS = ["float16", "float32", "float64", "dense", "bias"]
+KINDS = ["float16", "float32", "float64", "dense", "bias", "wide"]
 TUNINGS = {
     "blocks of 4": Tuning(block=4, first_block=4, top=1),
     "blocks of 50": Tuning(block=50, first_block=50, top=50),
@@ -61,6 +61,7 @@ TUNINGS = {
     "tiles of the pool": Tuning(tile=100_000, tiles_after=0, crowded=10**9, young=10_000),
     "rows followed to the end": Tuning(follow=0.0, reachable=0.0),
     "rows dropped at once": Tuning(follow=1.0, reachable=1.0, part=5),
+    "outlined": Tuning(newest=3, part=4, few=2, block=20),
     "sketched": Tuning(sketch_from=1),
     "from another origin": Tuning(origin_from=1),
     "sketched late": Tuning(sketch_from=40, block=30),

@@ -92,7 +92,7 @@ class Residual:
         a = p.to(self.dtype, copy=True)
         if self.logistic:  # appendix B: ŷ = +1 where p > 1/2
             return a.sub_((a > 0.5).to(a.dtype))
-        return a.scatter_add_(1, a.argmax(dim=1, keepdim=True), a.new_full((len(a), 1), -1.0))
+        return a.scatter_add_(1, a.max(dim=1, keepdim=True).indices, a.new_full((len(a), 1), -1.0))
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:

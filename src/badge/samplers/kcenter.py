@@ -115,4 +115,6 @@ def estimated(rows: Rows) -> tuple[NDArray[np.float64], float]:
     exact = rows.double()
     if len(exact.factors) == 1:  # from one of them: a common offset costs no precision
         exact = Rows((exact.factors[0] - exact.factors[0][0],))
-    return exact.sq_dists(exact).numpy(), 2 * ROUNDING * float(exact.sq_norms().max())
+    sq_norms = exact.sq_norms()
+    sq_dists = exact.gram(exact).mul_(-2).add_(sq_norms[:, None]).add_(sq_norms).clamp_(min=0)
+    return sq_dists.numpy(), 2 * ROUNDING * float(sq_norms.max())

@@ -199,7 +199,8 @@ def _largest(values: Tensor, size: int) -> tuple[Tensor, float, int]:
     """
     if len(values) <= size:
         return torch.arange(len(values), device=values.device), -1.0, len(values)
-    last = values.topk(size + 1, sorted=False).values.min()
-    above, level = (values > last).nonzero()[:, 0], (values == last).nonzero()[:, 0]
+    top = values.topk(size + 1, sorted=False)
+    last = top.values.min()
+    above, level = top.indices[top.values > last], (values == last).nonzero()[:, 0]
     room = size - len(above)
     return torch.cat([above, level[:room]]).sort().values, float(last), int(level[room])

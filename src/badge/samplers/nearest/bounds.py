@@ -17,6 +17,7 @@ from badge.features import Exact, Features
 from badge.samplers.nearest.centres import Centres
 from badge.samplers.nearest.lens import Lens, Probe
 from badge.samplers.nearest.lowest import Lowest
+from badge.samplers.nearest.outlines import label_blocks
 from badge.samplers.nearest.tiles import Tiles
 
 __all__ = ["Bounds", "sum_of_norms"]
@@ -36,6 +37,7 @@ class Group:
     """Rows that are compared with centres together."""
 
     ids: Tensor
+    place: Tensor  # of each among the rows that were asked for
     exact: Exact
     probe: Probe
     best: Tensor  # the smallest squared distance known of each
@@ -44,7 +46,15 @@ class Group:
 
     def __getitem__(self, which: Tensor) -> Group:
         tile = None if self.tile is None else self.tile[which]
-        return Group(self.ids[which], self.exact[which], self.probe[which], self.best[which], self.enough[which], tile)
+        return Group(
+            self.ids[which],
+            self.place[which],
+            self.exact[which],
+            self.probe[which],
+            self.best[which],
+            self.enough[which],
+            tile,
+        )
 
 
 class Bounds:
@@ -72,7 +82,7 @@ class Bounds:
     def above(self, ids: Tensor, thresholds: Tensor) -> tuple[Exact, Tensor]:
         """The rows `ids`, and which of them are further than their threshold from every centre."""
         exact = Exact.of(self.features.rows(ids))
-        found = self._lower(ids, exact, thresholds, decide=self.centres.lens.sketch is not None)
+        found = self._lower(ids, exact, thresholds, decide=True)
         return exact, found > thresholds
 
     def update(self, ids: Tensor, enough: Tensor | None = None) -> Exact:
@@ -138,23 +148,38 @@ class Bounds:
         probe = lens.probe(lens(exact.rows, self.sq_norms[ids]))
         found = self.at(ids)
         tile = None if self.tiles is None else self.tiles.of(ids, self.sq_norms[ids])
-        everyone = Group(ids, exact, probe, found, enough, tile)
+        everyone = Group(ids, torch.arange(len(ids), device=ids.device), exact, probe, found.clone(), enough, tile)
         for kind in torch.unique(kinds).tolist():
             members = (kinds == kind).nonzero()[:, 0]
-            whole = len(members) == len(ids)
-            found[members] = self._compare(everyone if whole else everyone[members], decide)
+            self._compare(everyone if len(members) == len(ids) else everyone[members], found, decide)
         self.sq_dists.scatter_reduce_(0, ids, found, "amin")  # a row may be there more than once
         if not decide:
             self.seen[ids[found > enough]] = self.centres.count
         return found
 
-    def _compare(self, group: Group, decide: bool) -> Tensor:
-        """Squared distances of a group, lowered by the centres that they have not seen, part by part.
+    def _compare(self, group: Group, found: Tensor, decide: bool) -> None:
+        """Lower what was `found` of a group by the centres that its rows have not seen: the newest rule out most rows,
+        then outlines most centres for rows of one label."""
+        some = self.centres.within_reach(group.probe.sq_norms, group.best, int(self.seen[group.ids].min()))
+        older = max(0, len(some) - self.tuning.newest)
+        if self.centres.outlines is None or self.centres.lens.sketch is not None or older < self.tuning.part:
+            self._follow(group, some, found, decide)
+            return
+        group = self._follow(group, some[older:], found, decide)
+        self._make_room(max(self.tuning.part * self.tuning.tile, len(group.ids)))
+        for places in label_blocks(group.exact.rows, self.tuning.few):
+            block = group[places]
+            limits = block.probe.limits(goal(block, decide))
+            left = self.centres.in_outline(block.exact.rows, limits, some[:older], self.room)
+            self._charge(block, older - len(left))
+            self._follow(block, left, found, decide)
+
+    def _follow(self, group: Group, some: Tensor, found: Tensor, decide: bool) -> Group:
+        """Compare a group with some centres, part by part; those of its rows that are still to be followed.
 
         Estimates, which are never above the distances, rule out most centres; the others are compared in float64.
         """
-        found, places = group.best.clone(), torch.arange(len(group.ids), device=group.ids.device)
-        for part in self.centres.within_reach(group.probe.sq_norms, group.best, int(self.seen[group.ids].min())):
+        for part in self.centres.parts(some):
             low = Lowest(self._estimates(group.probe, part))
             self._charge(group, low.columns)
             # The most promising centre of each row first, then those that still may be nearer.
@@ -169,12 +194,12 @@ class Bounds:
             group.best.scatter_reduce_(0, i, self._exact(group, i, part, j), "amin")
             follow = (group.best > group.enough).nonzero()[:, 0]
             if len(follow) < self.tuning.follow * len(group.ids):
-                found[places] = group.best
-                group, places = group[follow], places[follow]
+                found[group.place] = group.best
+                group = group[follow]
                 if not len(group.ids):
-                    return found
-        found[places] = group.best
-        return found
+                    return group
+        found[group.place] = group.best
+        return group
 
     def _exact(self, group: Group, i: Tensor, part: slice | Tensor, j: Tensor) -> Tensor:
         """Squared distances of the rows i of a group to the centres j of a part."""
@@ -189,10 +214,12 @@ class Bounds:
     def _estimates(self, probe: Probe, part: slice | Tensor) -> Tensor:
         """Lower estimates of the squared distances to some centres, in memory that is used again."""
         view = self.centres.view[part]
-        size = len(view.rows.factors) * len(probe.rows) * len(view.rows)
+        self._make_room(len(view.rows.factors) * len(probe.rows) * len(view.rows))
+        return self.centres.lens.estimates(probe, view, self.room)
+
+    def _make_room(self, size: int) -> None:
         if len(self.room) < size:
             self.room = self.room.new_empty(size)
-        return self.centres.lens.estimates(probe, view, self.room)
 
 
 def goal(group: Group, decide: bool) -> Tensor:

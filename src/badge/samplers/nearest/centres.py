@@ -9,6 +9,7 @@ from torch import Tensor
 
 from badge.features import Exact, Rows
 from badge.samplers.nearest.lens import Lens, View
+from badge.samplers.nearest.outlines import outlines, outlines_pay
 from badge.samplers.nearest.tuning import Tuning
 
 __all__ = ["Centres"]
@@ -27,6 +28,7 @@ class Centres:
         self.lens = Lens()
         self.exact = Exact(Rows(()), None)
         self.view = View(Rows(()), torch.empty(0))
+        self.outlines: Tensor | None = None  # where they pay
 
     def add(self, rows: Rows) -> None:
         """More centres."""
@@ -43,6 +45,9 @@ class Centres:
             plain = self.lens.sketch is None and self.lens.origin is None
             seen = self.exact.rows if plain else _grown(self.view.rows, begin, view.rows)
             self.view = View(seen, _appended(self.view.sq_norms, begin, view.sq_norms))
+        if outlines_pay(rows):
+            new = outlines(rows)
+            self.outlines = new if self.outlines is None else _appended(self.outlines, begin, new)
 
     def look_through(self, lens: Lens) -> None:
         """Estimates are made through another lens from now on."""
@@ -50,18 +55,33 @@ class Centres:
         if self.count:
             self.view = lens(self.exact.rows[: self.count])
 
-    def within_reach(self, sq_norms: Tensor, best: Tensor, first: int) -> list[slice] | list[Tensor]:
-        """Parts of the centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x).
-
-        The newest come first: they rule more rows out.
-        """
-        norms, size = self.view.sq_norms[first : self.count].sqrt(), self.tuning.part
+    def within_reach(self, sq_norms: Tensor, best: Tensor, first: int) -> Tensor:
+        """Numbers of the centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""
+        norms = self.view.sq_norms[first : self.count].sqrt()
         reach = math.sqrt(float(best.max()))
         low, high = math.sqrt(float(sq_norms.min())) - reach, math.sqrt(float(sq_norms.max())) + reach
-        kept = ((norms > low - REACH_SLACK * high) & (norms < high * (1 + REACH_SLACK))).nonzero()[:, 0]
-        if len(kept) > self.tuning.reachable * len(norms):
-            return [slice(max(end - size, first), end) for end in range(self.count, first, -size)]
-        return [kept[max(end - size, 0) : end] + first for end in range(len(kept), 0, -size)]
+        return ((norms > low - REACH_SLACK * high) & (norms < high * (1 + REACH_SLACK))).nonzero()[:, 0].add_(first)
+
+    def in_outline(self, rows: Rows, limits: Tensor, some: Tensor, room: Tensor) -> Tensor:
+        """Those of some centres whose estimate from outlines is below the limit of one of the rows."""
+        if self.outlines is None:
+            return some
+        mine, heights = outlines(rows).mul_(2), self.view.sq_norms * (1 - self.lens.rounding(self.view))
+        kept = []
+        for part in torch.split(some, max(1, len(room) // len(rows))):
+            others = self.outlines.index_select(0, part)
+            inner = torch.mm(mine, others.T, out=room[: len(mine) * len(part)].view(len(mine), len(part)))
+            kept.append(part[inner.abs_().add_(limits[:, None]).amax(dim=0) > heights[part]])
+        return torch.cat(kept)
+
+    def parts(self, some: Tensor) -> list[slice] | list[Tensor]:
+        """Some centres in parts, the newest first: they rule more rows out."""
+        if not len(some):
+            return []
+        size, first, last = self.tuning.part, int(some[0]), int(some[-1])
+        if len(some) > self.tuning.reachable * (last + 1 - first):
+            return [slice(max(end - size, first), end) for end in range(last + 1, first, -size)]
+        return [some[max(end - size, 0) : end] for end in range(len(some), 0, -size)]
 
 
 def _appended(buffer: Tensor, used: int, new: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ class Tuning:
     tile: int = 1024
     #: Centres in one product: the distances of a tile to so many stay in cache.
     part: int = 1024
+    #: Centres that all rows are compared with first: the newest rule most rows out.
+    newest: int = 512
     #: Rows that lack fewer centres than this are brought up to date together, whatever each of them has seen.
     young: int = 512
     #: Fewer rows than this of one age are not worth products of their own: they go with the oldest.

@@ -1,0 +1,69 @@
+"""Outlines: what they rule out is out, and it is most of what has another label."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from badge.features import Rows
+from badge.samplers.nearest import Centres, Tuning
+from badge.samplers.nearest.outlines import label_blocks
+from laws import sq_dists
+
+
+def pools(dtype: torch.dtype) -> dict[str, Rows]:
+    random = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=random, dtype=torch.float64)
+
+    a, h = normal(60, 3), normal(60, 40)
+    sign = torch.where(torch.arange(60) % 2 == 0, 1.0, -1.0)[:, None]
+    found = {
+        "signs mixed": (a, h),
+        "one direction": (a, normal(1, 40) * normal(60, 1)),  # |⟨h, g⟩| = ‖h‖ ‖g‖: nothing to spare but rounding
+        "the same rows from negated factors": (a[torch.arange(60) // 2] * sign, h[torch.arange(60) // 2] * sign),
+        "skewed": (a, h * 10 ** (3 * normal(60, 1))),
+        "zeros": (a * (sign > 0), h),
+        "vanishing": (1e-22 * a, 1e-3 * h),
+    }
+    return {name: Rows(tuple(f.to(dtype) for f in factors)) for name, factors in found.items()}
+
+
+def left(rows: Rows, centres: Centres, goal: torch.Tensor) -> torch.Tensor:
+    limits = centres.lens.probe(centres.lens(rows)).limits(goal)
+    return centres.in_outline(rows, limits, torch.arange(centres.count), torch.empty(100, dtype=limits.dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", pools(torch.float32))
+def test_no_centre_that_could_be_as_near_is_ruled_out(name: str, dtype: torch.dtype) -> None:
+    rows = pools(dtype)[name]
+    centres = Centres(Tuning())
+    for part in (slice(0, 25), slice(25, 60)):
+        centres.add(rows[part])
+    d = torch.from_numpy(sq_dists(rows.double().as_matrix().numpy()))
+    for i in range(60):
+        for j in range(60):  # each pair's own distance as the goal of its row: the pair must not be missed
+            assert j in left(rows[i : i + 1], centres, d[i, j : j + 1]).tolist()
+    goal = d.median(dim=1).values
+    kept = left(rows, centres, goal).tolist()
+    assert set((d <= goal[:, None]).any(dim=0).nonzero()[:, 0].tolist()) <= set(kept)
+
+
+def test_other_labels_are_ruled_out() -> None:
+    random = torch.Generator().manual_seed(0)
+    labels = torch.arange(200) % 5
+    a = torch.nn.functional.one_hot(labels, 5) + 0.02 * torch.randn(200, 5, generator=random)
+    rows = Rows((a, torch.randn(200, 64, generator=random)))
+    centres = Centres(Tuning())
+    centres.add(rows)
+    blocks = label_blocks(rows, size=32)
+    assert [labels[block].unique().tolist() for block in blocks] == [[0], [1], [2], [3], [4]]
+    for label, block in enumerate(blocks):
+        assert labels[left(rows[block], centres, rows[block].sq_norms().double())].unique().tolist() == [label]
+
+
+def test_small_labels_share_a_block() -> None:
+    a = torch.eye(6)[torch.tensor([0, 1, 2, 2, 2, 3, 4, 5])]
+    assert [block.tolist() for block in label_blocks(Rows((a, a)), size=3)] == [[0, 1, 2, 3, 4], [5], [6, 7]]
