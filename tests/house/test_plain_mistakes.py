@@ -65,6 +65,12 @@ MASKED: dict[str, Callable[[], Any]] = {
     "pool of an estimator": lambda: badge.select(LogisticRegression().fit(X, Y), masked(X), 2),
     "columns": lambda: badge.predict(NET, {"input": masked(X)}),
     "items": lambda: badge.predict(NET, list(masked(X))),
+    "items of two inputs": lambda: badge.predict(torch.nn.Bilinear(4, 4, 2), list(zip(X, masked(X), strict=True))),
+    "items of dicts": lambda: badge.predict(NET, [{"input": row} for row in masked(X)]),
+    "inputs of a trainer": lambda: badge.Trainer(lambda: torch.nn.Bilinear(4, 4, 2), lr=0.1).fit(
+        (X, masked(X)), Y, RNG
+    ),
+    "results": lambda: stats.Results.of({name: masked(getattr(stats.example(), name)) for name in stats.REQUIRED}),
     "labeled": lambda: badge.select(NET, X, 2, strategy="coreset", labeled=masked(X)),
     "learner's pool": lambda: learner(masked(X)),
     "told labels": lambda: told(lambda ids: ids, masked),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -12,7 +13,8 @@ from torch import nn
 import badge
 from badge.errors import InputError, ModelError
 
-sklearn = pytest.importorskip("sklearn")
+pytest.importorskip("sklearn")
+pl = pytest.importorskip("polars")
 
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.decomposition import TruncatedSVD  # noqa: E402
@@ -101,8 +103,6 @@ def test_what_is_refused() -> None:
     many = RandomForestClassifier(2).fit(X[:200], np.c_[Y, Y][:200])
     with pytest.raises(ModelError, match=r"has an output with the classes .*0 and 1 are needed"):
         badge.predict(many, X)
-    with pytest.raises(sklearn.exceptions.NotFittedError):
-        badge.predict(LogisticRegression(), X)
 
 
 class Module(nn.Module):
@@ -146,3 +146,40 @@ def test_skorch_at_the_end_of_a_pipeline_and_in_a_search() -> None:
     x = X[:300].astype(np.float32)
     search = GridSearchCV(net, {"lr": [0.1]}, cv=2).fit(x, Y[:300])
     np.testing.assert_allclose(badge.predict(search, x).probabilities, search.predict_proba(x), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "pool", "says"),
+    [
+        (LogisticRegression().fit(X, Y), np.zeros((9, 3)), r"ndarray \[9, 3\]\): ValueError: X has 3 features"),
+        (LogisticRegression().fit(X, Y), np.full((9, X.shape[1]), np.nan), "Input X contains NaN"),
+        (LogisticRegression().fit(X, Y), ["a text"] * 9, r"\(list\): ValueError"),
+        (LogisticRegression().fit(X, Y), [{"a": 1.0}] * 9, r"\(list\): ValueError"),
+        (LogisticRegression(), X, "NotFittedError"),
+    ],
+)
+def test_what_an_estimator_cannot_take_is_one_line(model: Any, pool: Any, says: str) -> None:
+    with pytest.raises(ModelError, match=f"LogisticRegression cannot run on a batch of the pool .*{says}") as caught:
+        badge.select(model, pool, k=3)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600 and caught.value.__cause__ is not None
+    if hasattr(model, "classes_"):
+        learner = badge.ActiveLearner(pool, LogisticRegression(), classes=2, initial={0: 0, 1: 1})
+        if isinstance(pool, list) and isinstance(pool[0], dict):  # no number of labels would help
+            with pytest.raises(
+                ModelError, match=r"LogisticRegression cannot be trained on 2 labelled examples: TypeError"
+            ):
+                learner.ask(3)
+
+
+def test_one_number_an_example_is_a_column() -> None:
+    """scikit-learn asks whether it is one row or one column: here rows are examples."""
+    x = np.linspace(-1, 1, 40)
+    y = (x > 0).astype(int)
+    model = LogisticRegression().fit(x[:, None], y)
+    expected = badge.select(model, x[:, None], k=5).tolist()
+    pools: list[Any] = [x, torch.from_numpy(x), x.tolist(), pd.Series(x), pl.Series(x), {"x": x}]
+    for pool in pools:
+        assert badge.select(model, pool, k=5).tolist() == expected
+        learner = badge.ActiveLearner(pool, LogisticRegression(), classes=2, initial={0: 0, 39: 1})
+        learner.ask(3)
+        assert learner.uniform_because is None

@@ -154,7 +154,8 @@ class Work:
             except Exception as error:
                 if of.trained or not _lacks_labels(error):
                     raise
-                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                why = error.__cause__ if isinstance(error, ModelError) and error.__cause__ is not None else error
+                reason = f"{type(why).__name__}: {' '.join(str(why).split())[:200]}"
                 warnings.warn(
                     f"no model can be trained on {len(of.labeled)} labels, the batch is drawn uniformly: {reason}",
                     stacklevel=3,

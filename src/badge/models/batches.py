@@ -158,7 +158,8 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
     for i, item in enumerate(items):
         if item is None:
             raise InputError(f"row {start + i} of the pool is None: drop it from the pool")
-        unmasked(item, f"values of row {start + i} of the pool")
+        for part in item if isinstance(item, tuple | list) else (item,):
+            unmasked(part, f"values of row {start + i} of the pool")
     try:
         if isinstance(items[0], list) or (needs == 1 and _is_row(items[0])):
             return torch.as_tensor(native(np.asarray(items)))
@@ -169,6 +170,16 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
             f"items of type {type(items[0]).__name__} cannot be put in one batch ({' '.join(str(error).split())}). Let "
             "the dataset return tensors of one shape, or pass processor= (a function of a list of items)"
         ) from error
+
+
+def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:
+    """Examples of one number each as an array [n]; None where they are anything else."""
+    if isinstance(column, Tensor):
+        column = column.numpy(force=True) if column.ndim == 1 else None
+    elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):
+        column = np.asarray(column)
+    there = isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub"
+    return column if there else None
 
 
 def _is_row(item: Any) -> bool:
@@ -195,6 +206,8 @@ def as_table(part: Any, start: int = 0) -> Any:
         if wrong is not None:
             raise InputError(f"row {start + wrong} of the pool is {column[wrong]!r:.60} where a text is needed")
     part = stacked(part) if isinstance(part, list) else part
+    if (numbers := _one_number_each(column)) is not None:  # rows are examples: a column, and not one example
+        return numbers[:, None]
     if isinstance(part, tuple) or (isinstance(part, list) and is_pair(part[0])):
         raise InputError("the pool's items are pairs: a scikit-learn estimator takes one input per example")
     return part.numpy(force=True) if isinstance(part, Tensor) else part

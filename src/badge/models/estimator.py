@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import as_array, as_tensor
-from badge.errors import InputError, ModelError
+from badge.errors import BadgeError, InputError, ModelError
 from badge.models.network import NOT_ASKED, Run, Said, random_state_kept, running
 
 __all__ = ["final_step", "has_labels", "is_skorch", "running_estimator", "skorch_module"]
@@ -106,9 +106,18 @@ def running_estimator(
         fitted = "several labels" if labels else "one label"
         raise ModelError(f"{type(final).__name__} was fitted on {fitted} per row: leave out multilabel={multilabel}")
 
-    def run(rows: int, x: Any) -> Said:
-        x = x if before is None else before.transform(x)
-        p = final.predict_proba(x)
+    def run(rows: int, given: Any) -> Said:
+        try:
+            x = given if before is None else before.transform(given)
+            p = final.predict_proba(x)
+        except BadgeError:
+            raise
+        except Exception as error:  # whatever an estimator makes of rows that are not its own
+            shape = f"{type(given).__name__} {list(given.shape)}" if hasattr(given, "shape") else type(given).__name__
+            reason = " ".join(str(error).split())[:300]
+            raise ModelError(
+                f"{type(final).__name__} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {reason}"
+            ) from error
         p = _of_each_label(final, p) if labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
             raise ModelError(f"predict_proba of {type(final).__name__} gave no [N, C] array of probabilities")

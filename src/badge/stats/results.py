@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.catalog import STRATEGIES
+from badge.core.masks import unmasked
 from badge.errors import InputError, MissingExtraError
 
 __all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting", "check_results", "compared"]
@@ -235,7 +236,7 @@ def _column(values: Any, name: str) -> NDArray[Any]:
     """A column as an array of texts, or of float64."""
     kind = "texts" if name in _TEXT else "numbers"
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values, f"the values of {name}"))
         if name not in _TEXT and array.dtype.kind in "biufO":
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:

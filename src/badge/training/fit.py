@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from badge.errors import InputError
+from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import as_table
 from badge.outputs import Outputs
 
@@ -48,7 +48,14 @@ def fit_model(
     examples = as_table(examples)
     with torch.random.fork_rng(devices=[]):  # skorch draws from torch's own state
         torch.default_generator.manual_seed(int(rng.integers(2**63)))
-        estimator.fit(examples, labels)
+        try:
+            estimator.fit(examples, labels)
+        except BadgeError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            many = f"{len(labels)} labelled example{'s' * (len(labels) != 1)}"
+            raise ModelError(f"{type(trainer).__name__} cannot be trained on {many}: {reason}") from error
     return estimator
 
 

@@ -273,7 +273,8 @@ def _stacked(examples: Any) -> Inputs:
     if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
         return torch.from_numpy(np.require(native(examples), requirements=["C", "W"]))
     if isinstance(examples, tuple):
-        return tuple(torch.as_tensor(native(p) if isinstance(p, np.ndarray) else p) for p in examples)
+        parts = (unmasked(part, "examples") for part in examples)
+        return tuple(torch.as_tensor(native(part) if isinstance(part, np.ndarray) else part) for part in parts)
     pool = open_pool(examples)
     try:
         inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
