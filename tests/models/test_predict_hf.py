@@ -394,3 +394,12 @@ def test_an_image_processor_runs_on_arrays_and_tensors(keyword: str) -> None:
         badge.predict(model, first[:, :, :, :3], **{keyword: processor})
     with pytest.raises(InputError, match=r"images of shape \(10, 12\)"):
         badge.predict(model, pixels[..., 0], **{keyword: processor})
+
+
+def test_whole_pixels_without_their_processor_are_refused() -> None:
+    """The model would turn them into floats of 0 to 255, and answer."""
+    pixels = torch.randint(0, 256, (9, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    for pool in (pixels, pixels.long(), {"pixel_values": pixels}, list(pixels)):
+        with pytest.raises(InputError, match=r"scale it as in training, .* or pass the image processor of the model"):
+            badge.predict(vit(), pool)
+    badge.predict(vit(), pixels / 127.5 - 1)
