@@ -21,10 +21,11 @@ import torch
 import badge
 import badge.cluster
 from badge.cluster.ranges import Remaining, Without, narrowed
-from badge.cluster.shards import Host, RayShards, cuts, packed, sent
+from badge.cluster.shards import Host, RayShards, cuts, packed, sent, spares
 from badge.errors import BadgeError, ClusterError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
+from badge.samplers.shard import Shard
 from badge.samplers.topk import topk_by
 
 N, ROWS = 18_000, 5_000
@@ -79,6 +80,40 @@ def test_shards_and_a_node_that_die_change_no_pick(nodes: Any, pool: badge.Outpu
     assert picks.tolist() == badge.select_from(pool, **options).tolist()
     assert killing.seen == ["rows", "segments", "survivors"] and not killing.nodes
     assert pool.ids is not None and pool.ids[picks].tolist() == (picks * 3).tolist()
+
+
+def test_processes_are_used_again_also_where_one_has_died_since(nodes: Any, pool: badge.Outputs) -> None:
+    options: dict[str, Any] = {"k": 30, "seed": 5}
+    expected = badge.select_from(pool, **options).tolist()
+    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    ray = pytest.importorskip("ray")
+
+    def processes() -> list[int]:
+        return ray.get([spare.__ray_call__.remote(lambda host: os.getpid()) for spare in spares(ray)])
+
+    before = processes()
+    assert len(before) >= 2
+    assert not any(ray.get([spare.__ray_call__.remote(lambda host: host.shard is not None) for spare in spares(ray)]))
+    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    assert sorted(processes()) == sorted(before)
+    os.kill(before[-1], signal.SIGKILL)
+    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    assert before[-1] not in processes()
+
+
+def test_processes_at_work_are_not_waited_for(nodes: Any, pool: badge.Outputs) -> None:
+    """A selection that ends in the middle of a round, by an error or an interrupt, leaves no process behind."""
+    ray = pytest.importorskip("ray")
+    kept = len(spares(ray))
+    shards = RayShards(ray, gradient_embedding(pool), Shard, 2)
+    actors = list(shards.actors)
+    with pytest.raises(AttributeError):
+        shards.ask("no such message", {0: (), 1: ()})
+    shards.close()
+    assert all(spare not in actors for spare in spares(ray)) and len(spares(ray)) <= kept
+    for actor in actors:
+        with pytest.raises(ray.exceptions.RayActorError):
+            ray.get(actor.drop.remote())
 
 
 @pytest.mark.parametrize(("strategy", "messages"), [("coreset", ["top"]), ("conf", ["highest", "above", "level"])])

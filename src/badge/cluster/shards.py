@@ -17,10 +17,13 @@ from badge.cluster.session import errors_from_afar, pickled, ready
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
 
-__all__ = ["RayShards", "cuts"]
+__all__ = ["RayShards", "cuts", "spares"]
 
 #: A shard is given up after so many deaths without an answer in between.
 DEATHS = 5
+
+#: Actors that have no shard, of the connection named by its worker: a process needs a second to import torch.
+_spare: dict[str, list[Any]] = {}
 
 
 def cuts(rows: int, shards: int) -> list[int]:
@@ -36,6 +39,7 @@ def cuts(rows: int, shards: int) -> list[int]:
 
 class RayShards:
     """One actor per shard, spread over the nodes. One that dies is made anew from its rows, on whatever node is left.
+    Those of an earlier selection of this connection are used again.
 
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
     """
@@ -45,21 +49,28 @@ class RayShards:
         self.edges = cuts(len(rows), shards)
         # No core is held between messages: what is left of a cluster can always take over the shards of a dead node.
         self.remote = ray.remote(scheduling_strategy="SPREAD", max_restarts=0)(Host)
-        self.actors = [self._start(i) for i in range(len(self.edges) - 1)]
+        self.actors = [self._start(i, spares(ray)) for i in range(len(self.edges) - 1)]
         self.deaths: Counter[int] = Counter()
+        self.waiting = False  # for answers
         self.rounds = self.sent = self.received = 0
 
     @property
     def sizes(self) -> list[int]:
         return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
 
-    def _start(self, i: int) -> Any:
-        return self.remote.remote(sent(self.rows, self.build, self.edges[i], self.edges[i + 1]))
+    def _start(self, i: int, spare: list[Any]) -> Any:
+        content = sent(self.rows, self.build, self.edges[i], self.edges[i + 1])
+        if not spare:
+            return self.remote.remote(content)
+        actor = spare.pop()
+        actor.take.remote(content)
+        return actor
 
     def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         """The answers; a shard that was lost is made anew, and gives none."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
+        self.waiting = True
         self.rounds += 1
         self.sent += sum(len(content) for content in contents.values())
         answers: dict[int, Any] = {}
@@ -73,16 +84,30 @@ class RayShards:
                     self.deaths[i] += 1
                     if self.deaths[i] >= DEATHS:
                         raise ClusterError(f"shard {i} died {DEATHS} times, out of memory? {error}") from error
-                    self.actors[i] = self._start(i)
+                    self.actors[i] = self._start(i, [])
                     continue
                 self.deaths[i] = 0
                 self.received += len(content)
                 answers[i] = pickle.loads(content)
+        self.waiting = False
         return answers
 
     def close(self) -> None:
+        """The shards are given up. Their processes wait for the next selection, unless they are still at work."""
         for actor in self.actors:
-            self.ray.kill(actor)
+            if self.waiting:
+                self.ray.kill(actor)
+            else:
+                actor.drop.remote()
+                spares(self.ray).append(actor)
+
+
+def spares(ray: Any) -> list[Any]:
+    """The spare actors of the connection to Ray that there is; those of an earlier one are gone with it."""
+    connection = ray.get_runtime_context().get_worker_id()
+    if connection not in _spare:
+        _spare.clear()
+    return _spare.setdefault(connection, [])
 
 
 def sent(rows: Any, build: Callable[[Any, int], Any], start: int, stop: int) -> bytes:
@@ -96,13 +121,22 @@ class Host:
 
     def __init__(self, content: bytes) -> None:
         torch.set_num_threads(1)
+        self.take(content)
+
+    def take(self, content: bytes) -> None:
+        """Another shard."""
         self.error: Exception | None = None
+        self.shard: Any = None
         try:
             build, rows, start = pickle.loads(content)
             with torch.autocast("cpu", enabled=False):
                 self.shard = build(rows, start)
         except Exception as error:
             self.error = error
+
+    def drop(self) -> None:
+        """No shard: its memory is free."""
+        self.shard = None
 
     def ask(self, content: bytes) -> bytes:
         if self.error is not None:
