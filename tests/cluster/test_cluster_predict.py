@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import threading
@@ -19,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import badge
 import badge.cluster
-from badge.cluster import predicting
+from badge.cluster import pieces, predicting
 from badge.errors import InputError, ModelError, WriteError
 from badge.outputs import parts
 
@@ -69,6 +70,7 @@ def test_any_pool(nodes: Any, tmp_path: Path) -> None:
         "tensor": X,
         "array": X.numpy(),
         "memmap": np.load(tmp_path / "x.npy", mmap_mode="r"),
+        "list": list(X),
         "dataset": Items(),
         "loader": DataLoader(TensorDataset(X), batch_size=8),
         "columns": {"input": X, "photo": [f"p{i}" for i in range(N)]},
@@ -91,6 +93,14 @@ def test_any_pool(nodes: Any, tmp_path: Path) -> None:
     changed[101] += 1
     with pytest.raises(InputError, match="holds the outputs of another pool"):
         badge.cluster.predict(net, changed, tmp_path / "tensor", batch_size=8)
+
+
+def test_a_piece_travels_without_the_rest() -> None:
+    for pool in (X, {"x": X, "y": X.bfloat16()}, list(X), [(X[i], X[i]) for i in range(N)], X.numpy()):
+        few = pieces.piece(pool, 10, 12)
+        content = pickle.dumps(pieces.light(few))
+        assert len(content) < 1500
+        assert repr(pickle.loads(content)) == repr(few)
 
 
 def times(out: Path) -> dict[Path, int]:

@@ -20,7 +20,7 @@ from badge.models.digest import whole_digest
 from badge.models.inputs import LABEL_KEYS
 from badge.models.pools import is_hf_dataset, open_pool
 
-__all__ = ["Plan", "inputs_of", "is_ray_dataset", "piece", "plan", "quiet_in_order"]
+__all__ = ["Plan", "inputs_of", "is_ray_dataset", "light", "piece", "plan", "quiet_in_order"]
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,34 @@ class Mapped:
         return np.memmap(self.file, self.dtype, "r", self.offset, self.shape, self.order)
 
 
+@dataclass(frozen=True)
+class Light:
+    """A tensor as an array: Ray copies the bytes of an array once, those of a tensor with all that it is a view of."""
+
+    array: NDArray[Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _tensor, (self.array,)
+
+
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
+    return torch.from_numpy(array.copy())  # what comes from Ray's store cannot be written to
+
+
+def light(rows: Any) -> Any:
+    """A piece of a pool for another process, where it is the same again."""
+    if isinstance(rows, Mapping):
+        return {name: light(values) for name, values in rows.items()}
+    if isinstance(rows, list | tuple):
+        return type(rows)(light(row) for row in rows) if type(rows) in (list, tuple) else rows
+    if not isinstance(rows, torch.Tensor):
+        return rows
+    plain = rows.device.type == "cpu" and rows.dtype != torch.bfloat16 and not rows.requires_grad
+    return Light(rows.numpy()) if plain else rows.clone()
+
+
 def piece(pool: Any, a: int, b: int) -> Any:
-    """The rows a to b of a pool, as a pool; such that pickling it does not pickle the rest."""
+    """The rows a to b of a pool, as a pool."""
     if isinstance(pool, Mapped):
         pool = pool.open()
     if isinstance(pool, DataLoader):
@@ -179,5 +205,4 @@ def piece(pool: Any, a: int, b: int) -> Any:
         return pool.iloc[a:b]
     if hasattr(pool, "tocsr"):
         return pool.tocsr()[a:b]
-    rows = pool[a:b]
-    return rows.clone() if isinstance(rows, torch.Tensor) else rows
+    return pool[a:b]

@@ -175,7 +175,7 @@ def _from_pool(ray: Any, plan: Plan, job: Job, rows: int, workers: int, carried:
     while True:
         for a in islice(waiting, 2 * workers - len(busy)):  # so few that no more than these wait in the object store
             b = min(a + rows, plan.rows)
-            pool = (a, b) if plan.carried is not None else pieces.piece(plan.pool, a, b)
+            pool = (a, b) if plan.carried is not None else pieces.light(pieces.piece(plan.pool, a, b))
             names = None if plan.names is None else plan.names[a:b]
             busy.append(remote.remote(*shared, f"{a:012d}-{b:012d}", pool, names))
         if not busy:
@@ -209,7 +209,7 @@ def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
 def _carried(ray: Any, plan: Plan) -> Any:
     """The pool where workers find it, if each has the whole of it; one that cannot travel is refused either way."""
     if plan.carried is None and plan.dataset is None:
-        pickled(plan.first, "the pool")
+        pickled(pieces.light(plan.first), "the pool")
     return None if plan.carried is None else stored(ray, plan.carried, "the pool")
 
 

@@ -51,7 +51,10 @@ def connected(address: str | None = None) -> Iterator[Any]:
         ray.init(address=address, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ClusterError(f"no Ray cluster at {address!r} ({reason}): start one with `ray start --head`") from error
+        raise ClusterError(
+            f"no Ray cluster at {address!r} ({reason}): start one with `ray start --head`; one that asks for a token needs "
+            "RAY_AUTH_MODE=token here too"
+        ) from error
     try:
         yield ray
     finally:
