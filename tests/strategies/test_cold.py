@@ -60,6 +60,19 @@ def test_clusters_that_hold_labels_come_last() -> None:
     assert (rest[same] == ids).all()
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+def test_clusters_and_typicality_do_not_depend_on_a_common_offset(offset: float) -> None:
+    """‖x‖² + ‖c‖² − 2⟨x, c⟩ has no digit left of a distance of 1 at 1e8."""
+    moved = (Z + offset) - offset  # what the numbers still hold
+    assert badge.select_from(badge.Outputs(embeddings=Z + offset), 8, "typiclust").tolist() == (
+        badge.select_from(badge.Outputs(embeddings=moved), 8, "typiclust").tolist()
+    )
+    near = RNG.normal(size=(300, 4))
+    cluster = lloyd(badge.Dense(near + offset), 6, np.random.default_rng(0)).numpy()
+    means = np.stack([near[cluster == c].mean(axis=0) for c in range(6)])
+    assert (((near[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == cluster).all()
+
+
 @pytest.mark.parametrize("k", [1, 4, 12, 40, 236, 237])
 def test_any_number_of_picks_is_distinct(k: int) -> None:
     for name in ("typiclust", "kmeanspp"):

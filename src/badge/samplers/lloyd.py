@@ -27,13 +27,16 @@ def lloyd(features: Features, k: int, rng: np.random.Generator, iterations: int 
     (True, True, False)
     """
     first = features.rows(torch.from_numpy(kmeanspp(features, k, rng)).to(features.device))
-    centres = first.as_matrix().double()
+    start = first.as_matrix().double()
+    origin = start.mean(dim=0)  # distances do not depend on it, and have lost their digits far from it
+    centres = start - origin
     cluster = torch.full((len(features),), -1, dtype=torch.int64, device=features.device)
     for _ in range(whole(iterations, "iterations")):
         sums, counts = torch.zeros_like(centres), centres.new_zeros(k)
-        near, changed = Rows((centres.to(features.dtype),)), False
+        changed = False
         for tile in features.tiles():
-            x = Rows((features.rows(tile).as_matrix(),))
+            x = _about(features.rows(tile), origin)
+            near = Rows((centres.to(x.factors[0].dtype),))
             nearest = x.sq_dists(near).argmin(dim=1)
             changed |= bool((nearest != cluster[tile]).any())
             cluster[tile] = nearest
@@ -47,7 +50,8 @@ def lloyd(features: Features, k: int, rng: np.random.Generator, iterations: int 
 
 def nearest_mean_distance(features: Dense, rows: Tensor, neighbours: int) -> Tensor:
     """The mean distance of each of `rows` to its `neighbours` nearest others among them, [n], in float64."""
-    x = features.rows(rows)
+    every = features.rows(rows)
+    x = _about(every, every.as_matrix().double().mean(dim=0))
     means = torch.empty(len(rows), dtype=torch.float64, device=features.device)
     step = max(1, 2**22 // len(rows))  # a block of distances of some 16 MB
     for start in range(0, len(rows), step):
@@ -57,3 +61,9 @@ def nearest_mean_distance(features: Dense, rows: Tensor, neighbours: int) -> Ten
         sq_dists[at, at + start] = torch.inf  # itself
         means[block] = sq_dists.topk(neighbours, dim=1, largest=False).values.double().sqrt().mean(dim=1)
     return means
+
+
+def _about(rows: Rows, origin: Tensor) -> Rows:
+    """Rows as seen from `origin`, in float32 unless they are float64."""
+    x = rows.as_matrix()
+    return Rows(((x.double() - origin).to(x.dtype if x.dtype == torch.float64 else torch.float32),))
