@@ -223,6 +223,15 @@ def test_all_exclude_files_count(run: Any) -> None:
     assert run("-k", 7, "--exclude", "a.txt", "--exclude", "b.txt")[1] == lines(7, exclude=[0, 1, 2])
 
 
+def test_the_column_of_a_file_of_identifiers(run: Any) -> None:
+    """--id-column names it where the pool itself has no names; one that is not there is not replaced by another."""
+    Path("names.csv").write_text("id,photo\n" + "".join(f"{i},p{i}.jpg\n" for i in range(N)))
+    picks = badge.select_from(OUT, 7)
+    assert run("-k", 7, "--ids", "names.csv", "--id-column", "photo")[1] == "".join(f"p{i}.jpg\n" for i in picks)
+    refused(run("-k", 7, "--ids", "names.csv", "--id-column", "foto"), "no column 'foto' in names.csv: 'id', 'photo'")
+    refused(run("-k", 7, "--id-column", "photo"), "there is no column 'photo' in p.npy")
+
+
 def test_of_two_files_none_is_left_out_unsaid(run: Any) -> None:
     """Options that take one file are refused when they are given two, and so are other options."""
     np.save("other.npy", P[::-1])

@@ -417,3 +417,22 @@ def test_an_own_trainer_and_an_encoder_of_images(tmp_path: Path, monkeypatch: py
 def test_texts_without_words() -> None:
     assert Texts(2).prepare(["!", "?", "!?", ""]).shape[0] == 4
     assert Texts(2).prepare(["日本", "日本語", "語学"]).isfinite().all()
+
+
+def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) -> None:
+    """Texts come from anyone: a cell that begins like a formula is kept from being one, and read back as it was."""
+    (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"=f{i},=cmd|' /C calc'!A{i}\n" for i in range(12)))
+    source = open_source(tmp_path / "t.csv")
+    learner = badge.ActiveLearner(
+        source.pool, Texts(2), classes=["=good", "bad"], ids=source.ids, journal=tmp_path / "j"
+    )
+    session = Session(learner, source, 4)
+    ids = learner.ask(4).tolist()
+    learner.tell(ids, ["=good"] * 4, by="=me")
+    lines = session.board.as_csv(lambda id: int(learner.positions([id])[0])).splitlines()
+    assert len(lines) == 5 and not any(cell.startswith("=") for line in lines for cell in line.split(","))
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    session.close()
+    again = badge.ActiveLearner(source.pool, Texts(2), classes=["=good", "bad"], ids=source.ids)
+    assert again.import_csv(tmp_path / "labels.csv") == 4
+    assert again.labels == dict.fromkeys(sorted(ids), "=good")

@@ -141,6 +141,8 @@ def _which(names: Sequence[str], option: str, file: Path, id_column: str | None,
     """The position of the column of identifiers: the one named, one of an ordinary name, or the only one."""
     if id_column in names:
         return names.index(id_column)
+    if id_column is not None and option == "--ids":  # labels may call theirs by another name; these are the names
+        raise InputError(f"--id-column: there is no column {id_column!r} in {file}: {listed(names)}")
     lower = [name.lower() for name in names]
     for name in wanted:
         if name in lower:

@@ -26,8 +26,11 @@ class Pool(NamedTuple):
     notes: list[str]
 
 
-def read_pool(files: Files, without_embeddings: bool, without_scores: bool = False) -> Pool:
-    """The outputs in `files`, which may lack embeddings, or probabilities, where nothing looks at them."""
+def read_pool(files: Files, without_embeddings: bool, without_scores: bool = False, named: bool = False) -> Pool:
+    """The outputs in `files`, which may lack embeddings, or probabilities, where nothing looks at them.
+
+    `named`: another file has the identifiers.
+    """
     from badge.outputs import Outputs
 
     files.check(without_embeddings, without_scores)
@@ -50,7 +53,7 @@ def read_pool(files: Files, without_embeddings: bool, without_scores: bool = Fal
         if ids is not None and found.ids is not None:
             _check_same_order(ids, found.ids, files)
         ids = ids or found.ids
-    if files.id_column is not None and ids is None:
+    if files.id_column is not None and ids is None and not named:
         where = " or ".join(str(file) for file in (scores, files.embeddings) if file is not None)
         raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
     if values is None:

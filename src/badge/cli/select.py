@@ -147,7 +147,7 @@ def select(
     from badge.cli.identifiers import check_ids, excluded, read_ids
     from badge.cli.pool import read_pool
 
-    pool = _pool(files, outputs, strategy)
+    pool = _pool(files, outputs, strategy, named=ids is not None)
     notes = list(pool.notes)
     if ids is not None and id_column is not None and pool.ids is not None:
         raise InputError("--ids and --id-column both name the examples: give one of them")
@@ -190,12 +190,12 @@ def select(
             stream.write("\n")
 
 
-def _pool(files: Files, outputs: Path | None, strategy: str) -> Pool:
+def _pool(files: Files, outputs: Path | None, strategy: str, named: bool) -> Pool:
     from badge.cli.pool import Pool, read_pool
     from badge.outputs import Outputs
 
     if outputs is None:
-        return read_pool(files, strategy in WITHOUT_EMBEDDINGS, strategy in COLD)
+        return read_pool(files, strategy in WITHOUT_EMBEDDINGS, strategy in COLD, named)
     loaded = Outputs.load(outputs)
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")

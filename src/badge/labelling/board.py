@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from badge.core.spreadsheet import safe
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
@@ -128,7 +129,8 @@ class Board:
         writer.writerow(["id", "label", "by", "at", *(["text"] if text else [])])
         for row in self.rows():
             more = [self.source.pool[position(row["id"])]] if text else []
-            writer.writerow([row["id"], row["label"], row["by"] or "", row["at"] or "", *more])
+            cells = [row["id"], row["label"], row["by"] or "", row["at"] or "", *more]
+            writer.writerow([safe(cell) if isinstance(cell, str) else cell for cell in cells])
         return file.getvalue()
 
     def as_jsonl(self, position: Any) -> str:
