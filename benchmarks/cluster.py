@@ -77,6 +77,13 @@ class Timed:
         return answers
 
 
+def memory() -> dict[str, float]:
+    """Megabytes of this process: the most it ever had with the pages of files that are mapped, and what is its own now."""
+    own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"peak megabytes": peak, "own megabytes": int(own.split()[1]) / 1024}
+
+
 def selected(path: Path, picks: int, make: Callable[[Any, Any], Any]) -> tuple[Any, dict[str, float]]:
     """The picks, over the shards that `make` makes, and what they cost."""
     seen: list[Timed] = []
@@ -93,6 +100,8 @@ def selected(path: Path, picks: int, make: Callable[[Any, Any], Any]) -> tuple[A
     shards = timed.shards
     if isinstance(shards, RayShards):
         told |= {"megabytes from shards": shards.received / 1e6, "megabytes to shards": shards.sent / 1e6}
+        found = shards.ray.get([actor.__ray_call__.remote(lambda host: memory()) for actor in shards.actors])
+        told |= {f"{key} of the largest shard": max(one[key] for one in found) for key in found[0]}
         shards.close()
     return ids, told
 
@@ -168,9 +177,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         path = make_pool(given.folder, given.rows, given.embedding)
         for picks in given.picks:
             result = measure_select(ray, path, picks, given.repeats, given.only == "ray")
-            driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            driver = {f"{key} of this process": value for key, value in memory().items()}
             about = {"rows": given.rows, "embedding": given.embedding, "picks": picks}
-            print(json.dumps({**about, **result, "peak megabytes of this process": driver}), flush=True)
+            print(json.dumps({**about, **result, **driver}), flush=True)
 
 
 if __name__ == "__main__":
