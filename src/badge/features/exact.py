@@ -16,8 +16,8 @@ from badge.features.rows import Rows
 
 __all__ = ["Exact"]
 
-#: Pairs at a time: their factors in float64 stay in cache.
-PAIRS = 1024
+#: Pairs at a time: their factors in float64 stay in cache, and are not fresh memory each time.
+PAIRS = 384
 #: Where ‖x − y‖² is below this share of ‖x‖² + ‖y‖², ‖x‖² + ‖y‖² − 2⟨x, y⟩ has lost half of its digits.
 CLOSE = 1e-6
 

@@ -37,7 +37,7 @@ class Tuning:
     #: From so many centres on a sketch of the features is used, if it turns out to rule out most centres.
     sketch_from: int = 1024
     #: How many of the given centres furthest-first looks at for its first bounds on the whole pool.
-    anchors: int = 64
+    anchors: int = 32
     #: Tiles are made once single rows have been compared with so many centres per row of the pool: sorting costs that.
     tiles_after: int = 16
     #: And not before the rows of some tile could have cost as much as the tile: those of one have so many times their share.
