@@ -89,3 +89,12 @@ def test_a_link_is_written_through_and_rights_are_kept(run: Any) -> None:
     run("-k", 3, "--output", "link.txt")
     assert Path("link.txt").is_symlink() and len(Path("real.txt").read_text().split()) == 3
     assert Path("real.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_is_read_is_not_written_over(run: Any) -> None:
+    before = Path("p.npy").read_bytes()
+    Path("link.npy").symlink_to("z.npy")
+    for output in ("p.npy", "z.npy", "link.npy"):
+        code, out, err = run("-k", 3, "--output", output)
+        assert (code, out) == (2, "") and "is one of the files that are read: name another" in err
+    assert Path("p.npy").read_bytes() == before

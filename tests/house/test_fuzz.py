@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import json
 import os
@@ -256,6 +257,23 @@ DOORS: dict[str, Door] = {
         )
         for call in (badge.stats.penalty_matrix, badge.stats.normalized_errors, badge.stats.saved_labels)
     },
+    **{
+        f"stats.{call.__name__}": Door(
+            call,
+            lambda: {
+                "results": badge.stats.example(),
+                "setting": badge.stats.example().settings[0],
+                "strategy": "rand",
+            },
+            calls=20,
+        )
+        for call in (badge.stats.learning_curve, badge.stats.batch_diversity, badge.stats.round_times)
+    },
+    "stats.label_budgets": Door(
+        badge.stats.label_budgets,
+        lambda: {"results": badge.stats.example(), "setting": badge.stats.example().settings[0]},
+        calls=20,
+    ),
     "read_grid": Door(read_grid, lambda: {"path": "no.toml"}, calls=20),
     "Dataset": Door(
         Dataset,
@@ -462,6 +480,28 @@ def test_files_of_outputs_grids_and_cells(tmp_path: Path) -> None:
         reads(lambda: read_grid(tmp_path / "grid.toml"), trial)
         (tmp_path / f"{cell.name}.jsonl").write_bytes(damaged(b'{"event":"start", "cell":{"data":"digits"}}\n', rng))
         reads(lambda: finished(cell, tmp_path), trial)
+
+
+def test_every_public_call_has_a_door() -> None:
+    public = {name for name in badge.__all__ if callable(getattr(badge, name))} - {
+        "Explanation"
+    }  # what explain returns
+    public |= set(badge.samplers.__all__) | {f"stats.{name}" for name in ("load", "write")}
+    methods = inspect.getmembers(badge.ActiveLearner, inspect.isfunction)
+    public |= {
+        f"learner.{name}"
+        for name, method in methods
+        if not name.startswith("_") and len(inspect.signature(method).parameters) > 1
+    }
+    taking = [
+        getattr(badge.stats, name) for name in badge.stats.__all__ if not isinstance(getattr(badge.stats, name), type)
+    ]
+    public |= {
+        f"stats.{call.__name__}"
+        for call in taking
+        if callable(call) and {"setting", "strategies"} & set(inspect.signature(call).parameters)
+    }
+    assert public - set(DOORS) <= {"stats.coverage_notes"}, public - set(DOORS)
 
 
 def test_this_test_can_fail() -> None:

@@ -220,6 +220,13 @@ def test_statistics_of_what_are_no_results() -> None:
     for call in (stats.penalty_matrix, stats.normalized_errors, stats.saved_labels):
         with pytest.raises(InputError, match="strategies are a list of names, not 'badge'"):
             call(results, "badge")  # its letters are five strategies without a result
+    for call in (stats.learning_curve, stats.round_times, stats.batch_diversity):
+        with pytest.raises(
+            InputError, match=r"a setting is a badge.stats.Setting\(data, model, batch_size\), not 'letter'"
+        ):
+            call(results, "letter", "badge")
+    with pytest.raises(InputError, match="there are no results of"):
+        stats.label_budgets(results, stats.Setting("digits", "mlp", 5))
     with pytest.raises(InputError, match="results are a"):
         stats.write(5, "x.csv")
     with pytest.raises(InputError, match="there is no grid file"):

@@ -140,6 +140,7 @@ def select(
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
+    _check_target(output, [probabilities, logits, embeddings, ids, *(exclude or []), *of_labeled[:3]])
     if form is not Format.lines and files and (embeddings is None or files.scores is None):
         missing = "embeddings" if embeddings is None else "probabilities"
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --{missing} too")
@@ -200,6 +201,12 @@ def _pool(files: Files, outputs: Path | None, strategy: str, named: bool) -> Poo
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")
     return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [])
+
+
+def _check_target(output: Path | None, read: list[Path | None]) -> None:
+    for file in read:
+        if output is not None and file is not None and output.is_file() and output.samefile(file):
+            raise InputError(f"--output {output} is one of the files that are read: name another")
 
 
 def _words(given: list[str] | None) -> tuple[str, ...]:

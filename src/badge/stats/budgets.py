@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from badge.core.catalog import REFERENCE
+from badge.errors import InputError
 from badge.stats.curves import Curve, learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Note, Results, Setting, check_setting
 
 __all__ = ["Budgets", "budget_notes", "budget_values", "label_budgets", "saturation"]
 
@@ -71,6 +72,9 @@ def label_budgets(results: Results, setting: Setting) -> Budgets:
     >>> label_budgets(table, Setting("a", "m", 100)).values
     (200, 300, 500)
     """
+    check_setting(results, setting)
+    if setting not in results.settings:
+        raise InputError(f"there are no results of {setting}; there are of {'; '.join(map(str, results.settings[:5]))}")
     runs = [run for (where, _), runs in results.by_strategy.items() if where == setting for run in runs]
     smallest = int(min(results.labels[run.rows.start] for run in runs))
     curve = learning_curve(results, setting, REFERENCE)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.stats.results import Results, Setting
+from badge.core.names import name_of
+from badge.stats.results import Results, Setting, check_setting
 
 __all__ = ["Curve", "Mean", "learning_curve", "mean_curve"]
 
@@ -46,7 +47,8 @@ def learning_curve(results: Results, setting: Setting, strategy: str, column: st
     >>> curve.labels.tolist(), curve.values.tolist()
     ([10, 20], [[0.5, 0.7], [0.6, nan]])
     """
-    runs = results.by_strategy.get((setting, strategy), ())
+    check_setting(results, setting)
+    runs = results.by_strategy.get((setting, name_of(strategy, "a strategy")), ())
     values = results.column(column)
     labels = np.unique(np.concatenate([results.labels[run.rows] for run in runs] or [np.empty(0, np.int64)]))
     grid = np.full((len(runs), len(labels)), np.nan)
