@@ -18,8 +18,8 @@ __all__ = ["Features", "Rows", "check_features", "check_norms", "check_same", "i
 
 #: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
 TILE_BYTES = 2**20
-#: The pass that finds norms does little with each number: in tiles of so many, threads meet less often.
-NORM_TILE_BYTES = 2**22
+#: A pass that does little with each number goes in larger ones: fewer calls, and threads meet less often.
+LARGE_TILE_BYTES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +124,18 @@ class Features:
             parts[-1] = torch.nn.functional.pad(parts[-1], (0, 1), value=1.0)
         return Rows(tuple(parts))
 
-    def tiles(self, size: int | None = None) -> Iterator[slice]:
-        """Slices over the pool whose rows fit in cache."""
-        size = size or self._tile_rows(TILE_BYTES)
-        for start in range(0, len(self), size):
-            yield slice(start, min(start + size, len(self)))
-
-    def _tile_rows(self, size: int) -> int:
-        return max(1, size // (self.width * self.dtype.itemsize))
+    def tiles(self, size: int = TILE_BYTES, beside: int = 0) -> Iterator[slice]:
+        """Slices over the pool whose rows, with so many numbers `beside` each, have about `size` bytes."""
+        rows = max(1, size // ((self.width + beside) * self.dtype.itemsize))
+        for start in range(0, len(self), rows):
+            yield slice(start, min(start + rows, len(self)))
 
     @cached_property
     def sq_norms(self) -> Tensor:
         """‖g_i‖² of every row, [N]."""
         sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
         # Written in place: small results kept between tiles would stop the heap from shrinking.
-        for tile in self.tiles(self._tile_rows(NORM_TILE_BYTES)):
+        for tile in self.tiles(LARGE_TILE_BYTES):
             sq_norms[tile] = self.rows(tile).sq_norms()
         check_norms(sq_norms)
         return sq_norms

@@ -91,15 +91,16 @@ def furthest(top: Top, most: int) -> list[int]:
     compared = np.zeros(len(now), dtype=np.int64)
     picks: list[int] = []
     while len(picks) < most:
-        value = now.max()
-        close = np.flatnonzero(now >= value - 2 * clear)
-        if len(close) > 1 or value <= top.outside + clear:
+        best = int(now.argmax())  # the lowest position of equal ones
+        near = now >= now[best] - 2 * clear
+        if np.count_nonzero(near) > 1 or now[best] <= top.outside + clear:
+            close = np.flatnonzero(near)
             for i in close[compared[close] < len(picks)]:
                 others = torch.tensor(picks[compared[i] :])
                 known[i] = min(known[i], float(exact.sq_dists(torch.full_like(others, i), exact, others).min()))
                 compared[i] = len(picks)
             now[close] = known[close]
-        best = int(close[now[close].argmax()])  # the lowest position of equal ones
+            best = int(close[now[close].argmax()])
         value = now[best]
         ahead = value > top.outside or (value == top.outside and top.position[best] < top.outside_position)
         if value <= 0 or not ahead:

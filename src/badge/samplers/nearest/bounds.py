@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from badge.features import Exact, Features
+from badge.features.rows import LARGE_TILE_BYTES
 from badge.samplers.nearest.centres import Centres
 from badge.samplers.nearest.lens import Lens, Probe
 from badge.samplers.nearest.lowest import Lowest
@@ -131,7 +132,7 @@ class Bounds:
         lens = Lens(origin=self.centres.lens.origin)
         for ids in torch.split(some, self.tuning.part) if len(some) else ():
             centres = lens(self.centres.exact.rows[ids])
-            for tile in self.features.tiles():
+            for tile in self.features.tiles(LARGE_TILE_BYTES, beside=len(ids)):
                 rows = lens(self.features.rows(tile), self.sq_norms[tile])
                 torch.minimum(self.sq_dists[tile], lens.nearest(rows, centres), out=self.sq_dists[tile])
 
