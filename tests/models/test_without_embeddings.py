@@ -147,12 +147,15 @@ def test_a_network_without_embeddings_on_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "model", "pool"), boosters(), ids=lambda x: x if isinstance(x, str) else "")
 def test_the_learner_with_models_that_take_holes_and_categories(name: str, model: Any, pool: Any) -> None:
     """Also those that scikit-learn cannot clone: CatBoost with a list of its categories."""
-    for strategy in ("entropy", "rand"):
+    for strategy in ("entropy", "rand", "conf"):
+        if strategy == "conf":
+            model.fit(pool[:50], Y[:50])  # one that was fitted before starts from scratch like any other
         learner = badge.ActiveLearner(pool, model, classes=2, strategy=strategy, seed=0)
         for k in (40, 5):
             ids = learner.ask(k)
             learner.tell(ids, Y[ids])
-        assert learner.model is not model
+        learner.ask(1)
+        assert learner.model is not model and learner.uniform_because is None
         assert learner.outputs.probabilities.shape == (300, 2)
 
 

@@ -44,7 +44,8 @@ def fit_model(
         return trainer.fit(examples, labels, rng)
     estimator = _cloned(trainer)
     names = sorted(name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
-    estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
+    if names:  # CatBoost refuses even no parameters once it is fitted
+        estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
     examples = as_table(examples)
     with torch.random.fork_rng(devices=[]):  # skorch draws from torch's own state
         torch.default_generator.manual_seed(int(rng.integers(2**63)))
@@ -60,13 +61,13 @@ def fit_model(
 
 
 def _cloned(estimator: Any) -> Any:
-    """An estimator of the same parameters; of those that scikit-learn cannot clone (CatBoost's lists) a copy."""
+    """An unfitted estimator of the same parameters; scikit-learn cannot clone some (CatBoost with a list of categories)."""
     from sklearn.base import clone
 
     try:
         return clone(estimator)
     except RuntimeError:
-        return copy.deepcopy(estimator)
+        return type(estimator)(**copy.deepcopy(estimator.get_params(deep=False)))
 
 
 def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) -> Outputs:
