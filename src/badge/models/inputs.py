@@ -12,7 +12,10 @@ from torch import Tensor, nn
 
 from badge.errors import InputError
 
-__all__ = ["LABEL_KEYS", "Forward", "bind", "forward_names", "is_pair", "place", "positional", "without_label"]
+__all__ = [
+    "LABEL_KEYS", "Forward", "bind", "check_pixels", "forward_names", "is_pair", "place", "positional", "unscaled",
+    "without_label",
+]  # fmt: skip
 
 #: Keys of a dict item that hold its label: they are dropped, unread.
 LABEL_KEYS = frozenset({"label", "label_ids", "labels", "target", "targets", "y"})
@@ -189,3 +192,18 @@ def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     if isinstance(value, list):
         return [place(part, device, dtype) for part in value]
     return value.to(device) if hasattr(value, "to") else value
+
+
+def check_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype | None) -> None:
+    """Models of Hugging Face turn whole pixels into floats, and would run on 0 to 255 where they know −1 to 1."""
+    if getattr(model, "main_input_name", None) == "pixel_values":
+        pixels = kwargs.get("pixel_values", args[0] if args else None)
+        if isinstance(pixels, Tensor) and not pixels.is_floating_point():
+            raise unscaled(pixels.dtype, dtype)
+
+
+def unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:
+    return InputError(
+        f"the pool holds {pixels} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
+        "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
+    )

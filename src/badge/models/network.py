@@ -175,7 +175,7 @@ def running(
         def forward(batch: Any) -> tuple[Any, Tensor | None]:
             args, kwargs = inputs.bind(model, batch, takes)
             args, kwargs = inputs.place((args, kwargs), place, dtype)
-            _check_pixels(model, args, kwargs, dtype)
+            inputs.check_pixels(model, args, kwargs, dtype)
             watch.clear()
             try:
                 with torch.no_grad(), casting, watch.watching():
@@ -238,27 +238,12 @@ def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -
     known = (torch.int32, torch.int64, torch.bool)  # of tokens and masks
     pixels = {x.dtype for x in tensors if not (x.is_floating_point() or x.is_complex() or x.dtype in known)}
     if pixels:
-        return _unscaled(pixels.pop(), dtype)
+        return inputs.unscaled(pixels.pop(), dtype)
     shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in tensors[:4]) or "no tensor"
     reason = " ".join(str(error).split())[:300]
     whole = any(not (x.is_floating_point() or x.is_complex()) for x in tensors)
     hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in reason)
     return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}{hint}")
-
-
-def _check_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype | None) -> None:
-    """Models of Hugging Face turn whole pixels into floats, and would run on 0 to 255 where they know −1 to 1."""
-    if getattr(model, "main_input_name", None) == "pixel_values":
-        pixels = kwargs.get("pixel_values", args[0] if args else None)
-        if isinstance(pixels, Tensor) and not pixels.is_floating_point():
-            raise _unscaled(pixels.dtype, dtype)
-
-
-def _unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:
-    return InputError(
-        f"the pool holds {pixels} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
-        "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
-    )
 
 
 def _has_logits(output: Any) -> bool:

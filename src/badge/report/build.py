@@ -36,7 +36,7 @@ from badge.stats import (
     penalty_matrix,
     saved_labels,
 )
-from badge.stats.results import compared
+from badge.stats.checks import compared
 
 __all__ = ["Report", "Statistics", "build", "chosen_strategies", "evaluate"]
 

@@ -13,7 +13,7 @@ from badge.errors import InputError, MissingExtraError
 from badge.report.drawings import Dots, Heat, Line, Lines, accuracy_lines
 from badge.report.style import INK, RC, look
 from badge.stats import Results, Setting
-from badge.stats.results import compared
+from badge.stats.checks import compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

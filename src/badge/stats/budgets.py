@@ -9,8 +9,9 @@ import numpy as np
 
 from badge.core.catalog import REFERENCE
 from badge.errors import InputError
+from badge.stats.checks import check_setting
 from badge.stats.curves import Curve, learning_curve
-from badge.stats.results import Note, Results, Setting, check_setting
+from badge.stats.results import Note, Results, Setting
 
 __all__ = ["Budgets", "budget_notes", "budget_values", "label_budgets", "saturation"]
 

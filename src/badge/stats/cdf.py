@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.stats.budgets import ROUNDING, label_budgets
+from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting, compared
+from badge.stats.results import Note, Results, Setting
 
 __all__ = ["Cdf", "NormalizedErrors", "error_cdf", "normalized_errors"]
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.names import name_of
-from badge.stats.results import Results, Setting, check_setting
+from badge.stats.checks import check_setting
+from badge.stats.results import Results, Setting
 
 __all__ = ["Curve", "Mean", "learning_curve", "mean_curve"]
 

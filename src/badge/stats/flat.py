@@ -19,7 +19,8 @@ from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
 from badge.errors import BadgeError, DataError, InputError, MissingExtraError
-from badge.stats.results import OPTIONAL, REQUIRED, Results, check_results
+from badge.stats.checks import check_results
+from badge.stats.results import OPTIONAL, REQUIRED, Results
 
 __all__ = ["PARQUET", "empty_batches_apart", "load_csv", "load_parquet", "write", "write_csv", "write_parquet"]
 

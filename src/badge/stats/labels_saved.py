@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
+from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting, compared
+from badge.stats.results import Note, Results, Setting
 
 __all__ = ["LabelsSaved", "Saving", "labels_to_reach", "saved_labels"]
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from badge.errors import InputError, MissingExtraError
 from badge.stats.budgets import Budgets, label_budgets
+from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting, compared
+from badge.stats.results import Note, Results, Setting
 
 __all__ = ["Matrix", "Penalty", "beats", "critical_value", "group_by", "penalty_matrix", "t_score"]
 

@@ -17,7 +17,7 @@ from badge.core.catalog import STRATEGIES
 from badge.core.masks import unmasked
 from badge.errors import InputError, MissingExtraError
 
-__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting", "check_results", "check_setting", "compared"]
+__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
 
 #: Columns that every table of results has.
 REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
@@ -315,29 +315,3 @@ def _run_changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     for key in keys:
         changes[1:] |= key[1:] != key[:-1]
     return changes
-
-
-def check_results(results: Any) -> None:
-    if not isinstance(results, Results):
-        raise InputError(f"results are a badge.stats.Results, as badge.stats.load gives, not {type(results).__name__}")
-
-
-def check_setting(results: Any, setting: Any) -> None:
-    check_results(results)
-    if not isinstance(setting, tuple) or len(setting) != len(Setting._fields):
-        raise InputError(f"a setting is a badge.stats.Setting(data, model, batch_size), not {setting!r:.60}")
-
-
-def compared(results: Any, strategies: Any) -> tuple[str, ...]:
-    """The strategies to compare, by default all that there are results of.
-
-    >>> from badge.stats import example
-    >>> compared(example(), None)
-    ('badge', 'rand')
-    """
-    check_results(results)
-    if strategies is None:
-        return tuple(results.strategies)
-    if not isinstance(strategies, list | tuple) or not all(isinstance(name, str) for name in strategies):
-        raise InputError(f"strategies are a list of names, not {strategies!r:.60}")
-    return tuple(strategies)
