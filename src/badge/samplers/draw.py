@@ -22,15 +22,22 @@ def places(cumulative: NDArray[np.float64], at: Any) -> NDArray[np.int64]:
     return inside
 
 
-def places_in_rows(cumulative: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The same, with a cumulative sum of its own in each row; for rows so short that counting beats searching.
+def places_in_rows(
+    cumulative: NDArray[np.float64], row: NDArray[np.int64], at: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The same in a table with a cumulative sum of its own in each row: `row` is the one that each of `at` is looked up in.
 
-    >>> places_in_rows(np.cumsum([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0]], axis=1), np.array([2.5, 1.0])).tolist()
+    >>> places_in_rows(np.cumsum([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0]], axis=1), np.array([0, 1]), np.array([2.5, 1.0])).tolist()
     [2, 0]
     """
-    found = (cumulative <= at[:, None]).sum(axis=1)
+    width = cumulative.shape[1]
+    flat, base = cumulative.ravel(), row * width
+    found = np.zeros(len(at), dtype=np.int64)  # entries that are not above, found bit by bit
+    for bit in reversed(range(width.bit_length())):
+        more = found + (1 << bit)
+        found = np.where((more <= width) & (flat[base + np.minimum(more, width) - 1] <= at), more, found)
     last = (cumulative < cumulative[:, -1:]).sum(axis=1)
-    inside: NDArray[np.int64] = np.minimum(found, last)
+    inside: NDArray[np.int64] = np.minimum(found, last[row])
     return inside
 
 

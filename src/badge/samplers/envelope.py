@@ -72,10 +72,13 @@ class Masses:
 
     def rows(self, segment: NDArray[np.int64], rest: NDArray[np.float64]) -> NDArray[np.int64]:
         """The row on which each place `rest` in a segment's mass falls."""
-        leaf = places_in_rows(self.leaves[segment], rest)
+        leaf = places_in_rows(self.leaves, segment, rest)
         rest = rest - np.where(leaf > 0, self.leaves[segment, leaf - 1], 0.0)
         leaf += segment * (SEGMENT // LEAF)
-        return leaf * LEAF + places_in_rows(self._leaves(leaf).cumsum(axis=1), rest)
+        hit = np.zeros(self.leaves.size, dtype=bool)  # many events may fall on few leaves
+        hit[leaf] = True
+        cumulative = self._leaves(np.flatnonzero(hit)).cumsum(axis=1)
+        return leaf * LEAF + places_in_rows(cumulative, (hit.cumsum() - 1)[leaf], rest)
 
     def _leaves(self, leaf: NDArray[np.int64]) -> NDArray[np.float64]:
         """U of all rows of some leaves, [n, LEAF]; 0 behind the last row."""
