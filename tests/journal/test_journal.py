@@ -185,6 +185,11 @@ def test_what_has_no_end_is_no_journal(tmp_path: Path) -> None:
                 call(place)  # type: ignore[operator]
 
 
+def test_sync_is_yes_or_no(path: Path) -> None:
+    with pytest.raises(InputError, match="sync must be True or False"):
+        Journal(path, sync=[1, 2])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("place", ["a\0b", "\ud800", "x" * 300, 5, None])
 def test_places_that_no_file_can_have(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

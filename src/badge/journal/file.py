@@ -18,6 +18,7 @@ from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.core.names import path_of
+from badge.core.numbers import flag
 from badge.errors import JournalError
 from badge.journal.events import FORMAT, Event, NewFormat, check, now
 from badge.journal.last import Last, digest, forget_last, read_last, write_last
@@ -91,7 +92,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
-        self.path, self._sync = path_of(path, "a journal"), sync
+        self.path, self._sync = path_of(path, "a journal"), flag(sync, "sync")
         self._place = self.path.absolute()  # the working directory may change
         self._fd, self._pid, self._lock = -1, os.getpid(), ThreadLock()
         #: what is being written: (bytes before it, events before it, the bytes, the events); None between two appends

@@ -86,6 +86,7 @@ class Frozen:
         """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet."""
         encoder, tokenizer = self._opened(texts=_holds_texts(pool))
         whose = encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
+        encoded = hashlib.sha256(whose.encode(errors="surrogatepass")).hexdigest()
         kept = predict(
             Encoded(encoder, Rows()),
             pool,
@@ -94,7 +95,7 @@ class Frozen:
             batch_size=self.batch_size,
             device=self.device,
             progress=self.progress,
-            out=self.keep / f"{hashlib.sha256(whose.encode()).hexdigest()[:16]}-{whole_digest(pool, open_pool(pool))}",
+            out=self.keep / f"{encoded[:16]}-{whole_digest(pool, open_pool(pool))}",
         )
         return kept.embeddings
 
