@@ -54,9 +54,9 @@ class Rows:
 
     def sq_norms(self) -> Tensor:
         """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
-        norms = torch.linalg.vector_norm(self.factors[0].double(), dim=1)
+        norms = _norms(self.factors[0])
         for f in self.factors[1:]:
-            norms = norms * torch.linalg.vector_norm(f.double(), dim=1)
+            norms = norms * _norms(f)
         sq_norms: Tensor = norms.square_().to(self.factors[0].dtype)
         return sq_norms
 
@@ -167,6 +167,13 @@ def resolution(dtype: torch.dtype) -> float:
     """The spacing of numbers in a product: torch may be set to multiply float32 as TF32 or bfloat16."""
     coarse = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}[torch.get_float32_matmul_precision()]
     return max(torch.finfo(dtype).eps, coarse if dtype == torch.float32 else 0.0)
+
+
+def _norms(x: Tensor) -> Tensor:
+    """The norm of each row in float64; of many rows in parts, so that no copy of all of them is made."""
+    parts = torch.split(x, max(1, LARGE_TILE_BYTES // (2 * max(1, x.shape[1]))))
+    norms = [torch.linalg.vector_norm(part.double(), dim=1) for part in parts]
+    return norms[0] if len(norms) == 1 else torch.cat(norms)
 
 
 def check_norms(sq_norms: Tensor) -> None:

@@ -194,12 +194,11 @@ def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     return value.to(device) if hasattr(value, "to") else value
 
 
-def check_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype | None) -> None:
+def check_pixels(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype | None) -> None:
     """Models of Hugging Face turn whole pixels into floats, and would run on 0 to 255 where they know −1 to 1."""
-    if getattr(model, "main_input_name", None) == "pixel_values":
-        pixels = kwargs.get("pixel_values", args[0] if args else None)
-        if isinstance(pixels, Tensor) and not pixels.is_floating_point():
-            raise unscaled(pixels.dtype, dtype)
+    pixels = kwargs.get("pixel_values", args[0] if args else None)
+    if isinstance(pixels, Tensor) and not pixels.is_floating_point():
+        raise unscaled(pixels.dtype, dtype)
 
 
 def unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:

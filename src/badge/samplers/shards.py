@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from badge.features import Features, Rows
@@ -19,6 +20,9 @@ from badge.samplers.shard import News, Shard
 
 __all__ = ["Here", "LocalShards", "Pool", "Shards", "answers", "sharded_by", "shards_of"]
 
+
+#: Rows at a time where many centres are given: copies of all of them would be larger than what is kept.
+SOME = 4096
 
 #: makes a shard from its rows and the position of the first
 Build = Callable[[Any, int], Any]
@@ -115,7 +119,7 @@ class Pool:
         """More centres; of given ones, which are not rows of the pool, the positions are −1."""
         if not len(rows):
             return
-        sq_norms = rows.double().sq_norms()
+        sq_norms = torch.cat([rows[start : start + SOME].double().sq_norms() for start in range(0, len(rows), SOME)])
         check_norms(sq_norms.to(rows.factors[0].dtype))
         before = self.count
         self.centres.append(rows)
@@ -124,10 +128,15 @@ class Pool:
         self.width = sum(f.shape[1] for f in rows.factors)
         self.shortest = min(self.shortest, math.sqrt(float(sq_norms.min())))
         if before < self.tuning.origin_from <= self.count:
-            self._look_through(Lens(origin=far_origin(Rows.cat(self.centres))))
+            self._look_through(Lens(origin=far_origin(self._some())))
         if before < self.tuning.sketch_from <= self.count:
             plain = Lens(origin=self.lens.origin)
-            self._look_through(Lens(useful_sketch(plain(Rows.cat(self.centres)).rows), plain.origin))
+            self._look_through(Lens(useful_sketch(plain(self._some()).rows), plain.origin))
+
+    def _some(self) -> Rows:
+        """The centres, or an even choice of them where many were given: a lens is found from either."""
+        centres = Rows.cat(self.centres)
+        return centres if len(centres) <= SOME else centres[torch.linspace(0, len(centres) - 1, SOME).long()]
 
     def _look_through(self, lens: Lens) -> None:
         if lens.sketch is not None or lens.origin is not None:
