@@ -17,12 +17,12 @@ from benchmarks.inputs import Input
 
 __all__ = ["NAMES", "QUICK", "run"]
 
-#: Modules that measure what other parts of badge cost, each with `measure() -> {"ratio": …}`.
+#: What other parts of badge cost: a module with `measure() -> {"ratio": …}`, and what its ratio is of.
 COSTS = {
-    "cell": "benchmarks.cell_cost",
-    "frozen": "benchmarks.frozen_cost",
-    "predict": "benchmarks.predict_cost",
-    "train": "benchmarks.train_cost",
+    "cell": ("benchmarks.cell_cost", "a cell over its training, prediction and selection"),
+    "frozen": ("benchmarks.frozen_cost", "a round on kept embeddings over the 3 s that it may take"),
+    "predict": ("benchmarks.predict_cost", "badge.predict over the bare loop"),
+    "train": ("benchmarks.train_cost", "badge.Trainer over the bare loop"),
 }
 #: Where a page shows the plot.
 PLOT = "images/benchmark.png"
@@ -123,7 +123,7 @@ def _profile(of: Input, k: int, lab: Lab, about: dict[str, Any]) -> dict[str, An
 
 
 def _cost(name: str, lab: Lab) -> list[dict[str, Any]]:
-    module = COSTS[name]
+    module, what = COSTS[name]
     if importlib.util.find_spec(module) is None:
         return []
     import torch
@@ -134,6 +134,6 @@ def _cost(name: str, lab: Lab) -> list[dict[str, Any]]:
     torch.set_num_threads(lab.threads)
     try:
         own = {"threads": lab.threads} if "threads" in inspect.signature(measure).parameters else {}
-        return [{"what": f"badge {name} over the bare loop, {lab.threads} thread(s)", **measure(**own)}]
+        return [{"what": f"{what}, {lab.threads} thread(s)", **measure(**own)}]
     finally:
         torch.set_num_threads(before)

@@ -36,7 +36,7 @@ class Exact:
 
     @classmethod
     def of(cls, rows: Rows) -> Exact:
-        return cls(rows, None if len(rows.factors) == 1 else _sq_norms(rows))
+        return cls(rows, None if len(rows.factors) == 1 else _inner(rows, rows))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,17 +71,13 @@ def _pairs(x: Exact, y: Exact) -> Tensor:
 
 def _inner(x: Rows, y: Rows) -> Tensor:
     """⟨x_i, y_i⟩ of each row with its partner, [n], in float64."""
-    product = x.factors[0].to(torch.float64, copy=True).mul_(y.factors[0]).sum(dim=1)
-    for f, g in zip(x.factors[1:], y.factors[1:], strict=True):
-        product *= f.to(torch.float64, copy=True).mul_(g).sum(dim=1)
-    return product
-
-
-def _sq_norms(x: Rows) -> Tensor:
-    """⟨x_i, x_i⟩, to the last bit what `_inner` gives, at half the price."""
-    product = x.factors[0].to(torch.float64, copy=True).square_().sum(dim=1)
-    for f in x.factors[1:]:
-        product *= f.to(torch.float64, copy=True).square_().sum(dim=1)
+    sums = []
+    for f, g in zip(x.factors, y.factors, strict=True):
+        wide = f.to(torch.float64, copy=True)
+        sums.append(wide.mul_(wide if f is g else g).sum(dim=1))  # of a row with itself, one conversion is enough
+    product = sums[0]
+    for more in sums[1:]:
+        product *= more
     return product
 
 
