@@ -22,6 +22,7 @@ from badge.models.batches import network_inputs
 from badge.models.inputs import bind
 from badge.models.pools import open_pool
 from badge.training.pixels import take_pixels
+from badge.training.shallow import Shallow
 
 __all__ = ["Fit", "Trainer"]
 
@@ -122,15 +123,12 @@ class Trainer:
         while True:
             model = self._new_model()
             take_pixels(model, *_arguments(model, _each(x, lambda part: part[:2])))
-            optimizer = torch.optim.Adam(
-                [p for p in model.parameters() if p.requires_grad],
-                lr=self.lr,
-                fused=self.device.type in ("cpu", "cuda"),  # the same Adam in one kernel call a step
-            )
             inputs = _in_dtype_of(model, x)
+            shallow = Shallow.of(model, inputs, y, self.lr)
+            epoch = shallow.epoch if shallow else partial(_epoch, model, self._adam(model))
             best, since_best, accuracy = -1.0, 0, 0.0
             while since_best < self.patience and epochs < self.max_epochs:
-                accuracy = _epoch(model, optimizer, inputs, y, self.batch_size)
+                accuracy = epoch(inputs, y, _batches(len(y), self.batch_size, y.device))
                 epochs += 1
                 if accuracy > self.target:
                     return model, epochs, restarts, accuracy
@@ -140,6 +138,12 @@ class Trainer:
                 assert kept[0] is not None
                 return kept[0], epochs, restarts, kept[1]
             restarts += 1
+
+    def _adam(self, model: nn.Module) -> torch.optim.Adam:
+        weights = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.Adam(
+            weights, lr=self.lr, fused=self.device.type in ("cpu", "cuda")
+        )  # one kernel call a step
 
     def _new_model(self) -> nn.Module:
         model = self.build()
@@ -159,11 +163,11 @@ def _seed(seed: int, device: torch.device) -> None:
             torch.cuda.manual_seed(seed)
 
 
-def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Tensor, batch_size: int) -> float:
-    """One pass in a random order; the accuracy counted on the way, each minibatch before its own step."""
+def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Tensor, batches: list[Tensor]) -> float:
+    """One pass over the batches; the accuracy counted on the way, each minibatch before its own step."""
     correct = torch.zeros((), dtype=torch.int64, device=y.device)
     classes = int(y.max()) + 1 if y.ndim == 1 else y.shape[1]
-    for batch in _batches(len(y), batch_size, y.device):
+    for batch in batches:
         target = y.index_select(0, batch)
         scores = _scores(model, _each(x, partial(torch.index_select, dim=0, index=batch)))
         _check_scores(scores, classes, y.ndim > 1)
