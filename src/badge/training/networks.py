@@ -50,7 +50,7 @@ def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
     for i in range(3):
         blocks += [_Block(width << i, width << i + 1, 2), _Block(width << i + 1, width << i + 1, 1)]
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, classes, bias=False)]
-    return nn.Sequential(*_conv(channels, width, bias=False), *blocks, *head)
+    return _channels_last(nn.Sequential(*_conv(channels, width, bias=False), *blocks, *head))
 
 
 def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
@@ -65,7 +65,13 @@ def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
         channels = multiple * width
         if pool:  # ceil_mode changes nothing at 32 × 32 and lets 28 × 28 through
             layers.append(nn.MaxPool2d(2, ceil_mode=True))
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes, bias=False))
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes, bias=False)]
+    return _channels_last(nn.Sequential(*layers, *head))
+
+
+def _channels_last(network: nn.Module) -> nn.Module:
+    """Weights, and with them all activations, in the layout in which convolutions take a fifth less time on CPUs."""
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def _conv(inputs: int, outputs: int, bias: bool) -> list[nn.Module]:
