@@ -7,6 +7,7 @@ import pickle
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from itertools import pairwise
@@ -113,7 +114,9 @@ def test_processes_at_work_are_not_waited_for(nodes: Any, pool: badge.Outputs) -
     assert all(spare not in actors for spare in spares(ray)) and len(spares(ray)) <= kept
     for actor in actors:
         with pytest.raises(ray.exceptions.RayActorError):
-            ray.get(actor.drop.remote())
+            for _ in range(300):  # Ray's kill does not wait
+                ray.get(actor.drop.remote())
+                time.sleep(0.1)
 
 
 @pytest.mark.parametrize(("strategy", "messages"), [("coreset", ["top"]), ("conf", ["highest", "above", "level"])])

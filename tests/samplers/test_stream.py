@@ -214,6 +214,23 @@ def start_from_bounds(stream: Any, envelope: Any) -> None:
     stream.events, stream.accepted = 0, []
 
 
+def test_no_pick_depends_on_layout_where_picks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms so skewed that picks soon have most of U: it is made anew without them, in the midst of blocks."""
+    starts: list[Any] = []
+    start = module.Stream._start
+    monkeypatch.setattr(module.Stream, "_start", lambda stream, u: starts.append(u) or start(stream, u))
+    rng = np.random.default_rng(0)
+    x = badge.Dense(rng.normal(size=(2 * SEGMENT, 6)) * np.exp(2 * rng.normal(size=(2 * SEGMENT, 1))))
+    expected, usual = kmeanspp(x, 600, np.random.default_rng(1)).tolist(), list(starts)
+    assert sum(u.count > 0 and not u.exact for u in usual) >= 2
+    for name in ("blocks of 4", "blocks of 50", "one block"):
+        starts.clear()
+        assert tuned(kmeanspp, TUNINGS[name])(x, 600, np.random.default_rng(1)).tolist() == expected
+        assert starts == usual
+    for lost in (set(), {(n, n % 2) for n in range(3, 40, 4)}):
+        assert kmeanspp_over(Unreliable(x, [SEGMENT], lost), 600, np.random.default_rng(1)).tolist() == expected
+
+
 # --- the law where U is made anew, and far from the origin -------------------------------------------------------------
 
 
@@ -241,7 +258,8 @@ def test_law_where_the_stream_is_restarted(name: str, forced: bool, monkeypatch:
     counts = tally(lambda rng: kmeanspp(badge.Dense(POINTS), k, rng, **options), 300, 3)
     assert chi_square(counts, kmeanspp_law(POINTS, k, options.get("first", "uniform"), given)) > ACCEPTED
     if forced or k > 3:
-        assert sum(u.count is not None for u in starts) >= 60
+        assert sum(u.exact for u in starts) >= 60 * (forced or k > 4)
+        assert sum(u.count > 0 and not u.exact for u in starts) >= 200 * (given is None)
         assert len(starts) > 400
 
 

@@ -129,8 +129,8 @@ def force_sketch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, outside: float 
     """Sketches of so few dimensions wherever one is tried; `outside` other than 1 makes them wrong ones."""
 
     class Forced(Sketch):
-        def __call__(self, rows: Rows) -> Tensor:
-            sketch = super().__call__(rows)
+        def __call__(self, rows: Rows, sq_norms: Tensor | None = None) -> Tensor:
+            sketch = super().__call__(rows, sq_norms)
             sketch[:, -1] *= outside
             return sketch
 

@@ -1,9 +1,10 @@
 """U, which is nowhere below the squared distance to the nearest centre: where the events of the stream fall.
 
-An envelope is either what norms say, U(x) = (‖x‖ + r)² with r the norm of the shortest centre, or what D² was when there
-were `count` centres. Either is a function of the pool and the centres alone, whatever has been computed so far and
-wherever the rows are. Masses are summed over leaves of 64 positions, leaves over segments of 4,096, segments over the
-pool, each sum in order: the same numbers however segments lie on machines, as long as none is split.
+An envelope is either what norms say, U(x) = (‖x‖ + r)² with r the norm of the shortest centre, and 0 on rows that were
+picked before; or what D² was when there were `count` centres. Either is a function of the pool and the centres alone,
+whatever has been computed so far and wherever the rows are. Masses are summed over leaves of 64 positions, leaves over
+segments of 4,096, segments over the pool, each sum in order: the same numbers however segments lie on machines, as long as
+none is split.
 """
 
 from __future__ import annotations
@@ -32,24 +33,30 @@ Upper = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Envelope:
-    """U(x) = (‖x‖ + `reach`)²; or with a `count`, the squared distance to the nearest of so many first centres."""
+    """U(x) = (‖x‖ + `reach`)², 0 on the first `count` centres; if `exact`, the squared distance to the nearest of them."""
 
     reach: float
-    count: int | None = None
+    count: int = 0
+    exact: bool = False
 
 
 class Masses:
     """U of some segments, summed: on which row does a place in a segment's mass fall?
 
-    U is a function of one number per row, `upper(values)`, so that nothing of the size of the pool is kept for it.
+    U is a function of one number per row, `upper(values)`, so that nothing of the size of the pool is kept for it; on the
+    rows `without` it is 0.
 
     >>> masses = Masses(np.array([1.0, 0.0, 2.0]), lambda values: 10 * values)
     >>> masses.segments.tolist(), masses.rows(np.array([0, 0]), np.array([5.0, 10.0])).tolist()
     ([30.0], [0, 2])
     """
 
-    def __init__(self, values: NDArray[Any], upper: Upper) -> None:
+    def __init__(self, values: NDArray[Any], upper: Upper, without: NDArray[np.int64] | None = None) -> None:
         self.values, self.upper = values, upper
+        self.without: NDArray[np.bool_] | None = None  # by leaf
+        if without is not None and len(without):
+            self.without = np.zeros((-(-len(values) // LEAF), LEAF), dtype=bool)
+            self.without.ravel()[without] = True
         whole = len(values) // LEAF * LEAF
         self.whole = values[:whole].reshape(-1, LEAF)  # the leaves but for a last one that is not full
         self.last = np.zeros((1, LEAF), dtype=values.dtype)
@@ -67,7 +74,7 @@ class Masses:
         return mass
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """U of some rows."""
+        """U of some rows that have mass."""
         return self.upper(self.values[rows])
 
     def rows(self, segment: NDArray[np.int64], rest: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -88,4 +95,6 @@ class Masses:
         values[behind] = self.last
         mass = self.upper(values)
         mass[behind, len(self.values) - full * LEAF :] = 0.0
+        if self.without is not None:
+            mass[self.without[leaf]] = 0.0
         return mass

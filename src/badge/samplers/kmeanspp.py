@@ -13,7 +13,8 @@ blocks, threads, bounds and shards change how soon an event is known to be rejec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +28,7 @@ from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
 from badge.samplers.envelope import Envelope
-from badge.samplers.nearest import Lens, Tuning
+from badge.samplers.nearest import Lens, Tuning, sum_of_norms
 from badge.samplers.shard import Events, Shard, Survivors
 from badge.samplers.shards import Pool, Shards, shards_of
 
@@ -41,6 +42,8 @@ CHECK = 64
 RARE = 4
 #: From norms, where the shortest centre has become this much shorter, after one event for so many rows of the pool.
 SHORTER, ROWS_PER_EVENT = 0.7, 64
+#: Or where picks have this share of the mass of U: their distance is 0, and events on them are in vain.
+PICKED = 0.5
 #: From the distances of all rows, once the events have cost as much: one costs as much as so many products of numbers.
 PRODUCTS_PER_EVENT = 2**13
 
@@ -91,19 +94,22 @@ def kmeanspp_over(
         pool.add(pool.rows(np.array(picks)), np.array(picks))
     # A generator of its own: how far it is read must not matter to what the caller draws next.
     stream = Stream(pool, np.random.default_rng(rng.integers(2**63)))
-    pace = Pace(pool.tuning)
+    pace = Pace(pool.tuning, stream.mass / 2)
     while len(picks) < k:
         if stream.mass <= 0:  # D² is 0 everywhere
             return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
-        size = min(pace.events(k - len(picks)), stream.until_check)
+        size = min(pace.events(k - len(picks), stream.mass), stream.worth_drawing)
         survivors = stream.survivors(size)
-        accepted = accept(len(survivors.rows), near_pairs(survivors, pool.lens), k - len(picks))
-        chosen = torch.tensor(accepted, dtype=torch.int64)
-        new = survivors.position[accepted]
-        pool.add(survivors.rows[chosen], new)
-        picks += new.tolist()
-        pace.went(size, survivors.compared, len(accepted))
-        stream.went(size, survivors.event[accepted])
+        accepted = np.array(
+            accept(len(survivors.rows), near_pairs(survivors, pool.lens), k - len(picks)), dtype=np.int64
+        )
+        pace.went(size, survivors.compared, len(accepted), stream.mass)
+        for some in stream.steps(size, survivors.event[accepted]):
+            new = survivors.position[accepted[some]]
+            pool.add(survivors.rows[torch.from_numpy(accepted[some])], new)
+            picks += new.tolist()
+            if len(picks) == k:
+                break
     return np.array(picks, dtype=np.int64)
 
 
@@ -123,16 +129,39 @@ class Stream:
         self.events = 0
         self.accepted: list[NDArray[np.int64]] = []  # numbers of the events that were
 
+    def steps(self, size: int, accepted: NDArray[np.int64]) -> Iterator[slice]:
+        """Go through `size` events of which these were accepted, up to each time at which U could be made anew.
+
+        What is yielded has to be added to the pool before the next step. Where U was made anew, the events beyond are drawn
+        again: they came from the U before.
+        """
+        begin, done = self.events, 0
+        while self.events < begin + size:
+            end = min(self._next_check(), begin + size)
+            some = slice(done, done := int(np.searchsorted(accepted, end - begin)))
+            yield some
+            self.accepted.append(begin + accepted[some])
+            self.events = end
+            if self._renewed():
+                self.rng.bit_generator.state = self.before
+                self.rng.random((end - begin, 2))
+                return
+
     @property
-    def until_check(self) -> int:
-        """Events until the next time at which U could be made anew: no block goes beyond."""
+    def worth_drawing(self) -> int:
+        """Events until U is made anew, where that is to be expected: what is drawn beyond would be in vain."""
+        check = self._next_check()
+        return check - self.events if self._better(check) is not None else sys.maxsize
+
+    def _next_check(self) -> int:
+        """The next number of events at which U could be made anew."""
         check = CHECK
         while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check)):
             check *= 2
-        return check - self.events
+        return check
 
     def _norms_pay(self, events: int) -> bool:
-        return self.envelope.count is None and ROWS_PER_EVENT * events >= self.pool.size
+        return not self.envelope.exact and ROWS_PER_EVENT * events >= self.pool.size
 
     def _distances_pay(self, events: int) -> bool:
         # What does not pay with so many centres will not with more of them.
@@ -140,10 +169,11 @@ class Stream:
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
+        self.before = self.rng.bit_generator.state
         draws = self.rng.random((size, 2))  # row by row: the stream is the same in blocks of any size
         at = draws[:, 0] * self.mass
         segment = places(self.cumulative, at)
-        rest = at - np.where(segment > 0, self.cumulative[segment - 1], 0.0)
+        rest = at - np.concatenate([[0.0], self.cumulative])[segment]
         owner = np.searchsorted(self.first, segment, side="right") - 1
         mine = [np.flatnonzero(owner == i) for i in range(len(self.pool.heard))]
         events = [Events(segment[m] - self.first[i], rest[m], draws[m, 1]) for i, m in enumerate(mine)]
@@ -159,21 +189,35 @@ class Stream:
             sum(s.compared for s in found),
         )
 
-    def went(self, events: int, accepted: NDArray[np.int64]) -> None:
-        """So many events were gone through, and these of them accepted; U is made anew where that has become rare."""
-        self.accepted.append(self.events + accepted)
-        self.events += events
+    def _renewed(self) -> bool:
+        """U is made anew, at certain numbers of events, where acceptance has become rare; whether it was."""
         doublings = self.events // CHECK
         if self.events % CHECK or doublings & (doublings - 1):
-            return
+            return False
         begin = self.events // 2 if self.events > CHECK else 0
         if RARE * sum(int((some >= begin).sum()) for some in self.accepted) >= self.events - begin:
-            return
+            return False
+        better = self._better(self.events)
+        if better is not None:
+            self._start(better)
+        return better is not None
+
+    def _better(self, events: int) -> Envelope | None:
+        """A lower U, if it pays after so many events."""
         pool, now = self.pool, self.envelope
-        if self._norms_pay(self.events) and pool.shortest < SHORTER * now.reach:
-            self._start(Envelope(pool.shortest))
-        elif self._distances_pay(self.events) and now.count != pool.count:
-            self._start(Envelope(pool.shortest, pool.count))
+        if self._norms_pay(events) and (pool.shortest < SHORTER * now.reach or self._mostly_picked()):
+            return Envelope(pool.shortest, pool.count)
+        if self._distances_pay(events) and not (now.exact and now.count == pool.count):
+            return Envelope(pool.shortest, pool.count, exact=True)
+        return None
+
+    def _mostly_picked(self) -> bool:
+        """Whether rows that were picked since U was made have much of its mass."""
+        picked = np.concatenate(self.pool.positions) >= 0
+        picked[: self.envelope.count] = False
+        sq_norms = torch.cat(self.pool.sq_norms)[torch.from_numpy(picked)]
+        mass = np.cumsum(sum_of_norms(sq_norms, self.envelope.reach).numpy())  # in order: blocks do not matter
+        return len(mass) > 0 and bool(mass[-1] >= PICKED * self.mass)
 
 
 @dataclass
@@ -181,23 +225,24 @@ class Pace:
     """How many events to go through in one round: about a block of them that have to be compared with centres."""
 
     tuning: Tuning
+    mass: float  # of U, where events have to be compared
     rate: float = 0.5  # accepted of those compared
-    share: float = 0.5  # compared of all
     rounds: int = 0
 
-    def events(self, wanted: int) -> int:
+    def events(self, wanted: int, mass: float) -> int:
         most = min(self.tuning.first_block << min(self.rounds, 32), self.tuning.block)
-        return int(min(most, 1.25 * wanted / self.rate + 8) / self.share) + 8
+        return int(min(most, 1.25 * wanted / self.rate + 8) * mass / self.mass) + 8
 
-    def went(self, events: int, compared: int, accepted: int) -> None:
+    def went(self, events: int, compared: int, accepted: int, mass: float) -> None:
         self.rounds += 1
-        self.share = max(compared / events, self.share / 4, 1e-3)
+        self.mass = max(compared / events * mass, self.mass / 4, mass / 1000)
         self.rate = max(accepted, 1) / max(compared, 1)
 
 
 def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
     """Pairs (i, j) of survivors with j before i and a squared distance of at most the threshold of i."""
-    exact, view = Exact.of(survivors.rows), lens(survivors.rows)
+    exact = Exact.of(survivors.rows)
+    view = lens.of(exact)
     probe = lens.probe(view)
     close = lens.estimates(probe, view) < probe.limits(survivors.threshold)[:, None]
     i, j = close.tril_(-1).nonzero(as_tuple=True)

@@ -92,6 +92,7 @@ class Shard:
         self.bounds = Bounds(self.features, self.centres)
         self.envelope: Envelope | None = None
         self.masses: Masses | None = None
+        self.picked: list[Tensor] = []  # rows of this shard that are centres
         self.spent = 0  # on single rows since the last glance, in centres compared
 
     # --- messages ----------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class Shard:
         # What is known rejects most events without work.
         open_ = (threshold < self.bounds.at(ids)).nonzero()[:, 0]
         kept, rows = [], []
-        for some in torch.split(open_, self.tuning.block) if len(open_) else ():
+        for some in open_.chunk(-(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
             exact, above = self.bounds.above(ids[some], threshold[some])
             alive = above.nonzero()[:, 0]
             kept.append(some[alive])
@@ -164,26 +165,27 @@ class Shard:
         late = self.centres.count - news.since
         self.centres.add(_on(news.rows[late:], self.features.device))
         self.centres.shortest = news.shortest
-        mine = news.positions[(news.positions >= self.start) & (news.positions < self.start + len(self.features))]
-        self.bounds.sq_dists[self._ids(mine)] = 0
+        new = news.positions[late:]
+        mine = new[(new >= self.start) & (new < self.start + len(self.features))]
+        self.picked.append(self._ids(mine))
+        self.bounds.sq_dists[self.picked[-1]] = 0
 
     def _catch_up(self, news: News, envelope: Envelope) -> Masses:
         """Take note of the news; where U has changed, work it out from as many centres as it is to be worked out from."""
         if self.masses is None or envelope != self.envelope:
-            if envelope.count is not None:
-                early = envelope.count - news.since
-                shortest = news.shortest if early == len(news.rows) else math.inf  # of so many centres it is not known
-                self._add(News(news.since, news.rows[:early], news.positions[:early], shortest, news.lens))
+            early = max(0, envelope.count - news.since)
+            shortest = news.shortest if early == len(news.rows) else math.inf  # of so many centres it is not known
+            self._add(News(news.since, news.rows[:early], news.positions[:early], shortest, news.lens))
             self.masses, self.envelope = self._masses(envelope), envelope
         self._add(news)
         return self.masses
 
     def _masses(self, envelope: Envelope) -> Masses:
-        if envelope.count is None:
-            sq_norms = self.features.sq_norms.cpu().numpy()
-            return Masses(sq_norms, lambda some: sum_of_norms(torch.from_numpy(some), envelope.reach).numpy())
-        self.bounds.update_all()
-        return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
+        if envelope.exact:
+            self.bounds.update_all()
+            return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
+        sq_norms, picked = self.features.sq_norms.cpu().numpy(), torch.cat(self.picked).cpu().numpy()
+        return Masses(sq_norms, lambda some: sum_of_norms(torch.from_numpy(some), envelope.reach).numpy(), picked)
 
 
 def _on(rows: Rows, device: torch.device) -> Rows:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from badge.features import Features, Rows
 from badge.features.rows import check_norms
@@ -110,6 +111,7 @@ class Pool:
         self.size = int(self.edges[-1])
         self.heard = [0] * len(shards.sizes)
         self.centres: list[Rows] = []
+        self.sq_norms: list[Tensor] = []
         self.positions: list[NDArray[np.int64]] = []
         self.count = self.width = 0
         self.shortest = math.inf
@@ -120,7 +122,8 @@ class Pool:
         if not len(rows):
             return
         sq_norms = torch.cat([rows[start : start + SOME].double().sq_norms() for start in range(0, len(rows), SOME)])
-        check_norms(sq_norms.to(rows.factors[0].dtype))
+        self.sq_norms.append(sq_norms.to(rows.factors[0].dtype))
+        check_norms(self.sq_norms[-1])
         before = self.count
         self.centres.append(rows)
         self.positions.append(positions)

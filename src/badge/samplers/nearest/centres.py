@@ -34,7 +34,8 @@ class Centres:
         """More centres."""
         if not len(rows):
             return
-        exact, view = Exact.of(rows), self.lens(rows)
+        exact = Exact.of(rows)
+        view = self.lens.of(exact)
         if not self.count:
             self.exact, self.view = exact, view
         begin, self.count = self.count, self.count + len(rows)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from badge.features import Rows
+from badge.features import Exact, Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
 
@@ -67,7 +67,12 @@ class Lens:
         if self.origin is not None:
             rows, sq_norms = Rows((rows.factors[0] - self.origin,)), None
         sq_norms = rows.sq_norms() if sq_norms is None else sq_norms
-        return View(rows if self.sketch is None else Rows((self.sketch(rows),)), sq_norms)
+        return View(rows if self.sketch is None else Rows((self.sketch(rows, sq_norms),)), sq_norms)
+
+    def of(self, exact: Exact) -> View:
+        """Rows whose norms may be known, through the lens."""
+        known = None if exact.sq_norms is None else exact.sq_norms.to(exact.rows.factors[0].dtype)
+        return self(exact.rows, known)
 
     def rounding(self, of: View) -> float:
         """The error of an estimated ‖x − y‖² is below this times ‖x‖² + ‖y‖², in whatever order a product sums.

@@ -61,13 +61,13 @@ class Sketch:
         """Numbers per row."""
         return math.prod(b.shape[1] for b in self.bases) + 1
 
-    def __call__(self, rows: Rows) -> Tensor:
-        """(Px, ‖x − Px‖) of every row, [n, rank + 1]; the last rounded up."""
-        inside = Rows(tuple(f @ b for f, b in zip(rows.factors, self.bases, strict=True)))
-        sq_norms = rows.sq_norms()
+    def __call__(self, rows: Rows, sq_norms: Tensor | None = None) -> Tensor:
+        """(Px, ‖x − Px‖) of every row, [n, rank + 1]; the last rounded up. `sq_norms` where they are known."""
+        inside = Rows(tuple(f @ b for f, b in zip(rows.factors, self.bases, strict=True))).as_matrix()
+        sq_norms = rows.sq_norms() if sq_norms is None else sq_norms
         slack = 4 * resolution(sq_norms.dtype) * (4 + sum(len(b) for b in self.bases) / 2)
-        outside = sq_norms.mul_(1 + slack).sub_(inside.sq_norms()).clamp_(min=0).sqrt_()
-        return torch.cat([inside.as_matrix(), outside[:, None]], dim=1)
+        outside = sq_norms.mul(1 + slack).sub_(torch.linalg.vector_norm(inside, dim=1).square_()).clamp_(min=0).sqrt_()
+        return torch.cat([inside, outside[:, None]], dim=1)
 
 
 def leading(x: Tensor, rank: int) -> tuple[Tensor, Tensor]:
