@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.report.verdicts import Claim, Verdict, all_of, interval, verdict
+from badge.report.verdicts import Claim, Verdict, all_of, interval, over_settings, verdict
 from badge.stats import Results, Setting, learning_curve
 
 __all__ = ["cost", "diversity", "same_accuracy"]
@@ -93,7 +93,7 @@ def diversity(results: Results) -> list[Claim]:
                 parts.append(f"{setting}: {mean:+.1f} {_interval(low, high)}{_gaps(results, setting, other, column)}")
             what = f"badge − {other}, mean {noun} over the rounds"
             measured = _listed(what, parts) if len(parts) <= MOST_LISTED else f"{what}: {_counted(verdicts)}"
-            rows.append(Claim(f"{who} picks {kind} than k-means++", where, measured, all_of(verdicts)))
+            rows.append(Claim(f"{who} picks {kind} than k-means++", where, measured, over_settings(verdicts)))
     return rows
 
 

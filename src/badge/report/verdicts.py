@@ -7,7 +7,8 @@ Within a setting, the paper's paired t-test over the seeds (level 0.05) says who
 - a claim about *the lowest column* holds where the column is lowest in at least 95 % of 2,000 bootstrap draws of the
   settings, and does not hold where it is in at most 5 %; under five settings decide nothing;
 - a claim about *a difference* holds, setting by setting, where the 95 % interval of the mean difference over the seeds
-  lies on its side of 0 (for "the same": within one point of accuracy), and does not hold where one lies on the other.
+  lies on its side of 0 (for "the same": within one point of accuracy), and does not hold where one lies on the other; over
+  five settings or more the sign test decides, as for who wins.
 
 Everything else cannot be told from these runs.
 """
@@ -15,7 +16,7 @@ Everything else cannot be told from these runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from badge.core.rng import derive
 from badge.stats import critical_value
 
-__all__ = ["FEWEST", "Claim", "Verdict", "all_of", "by_draws", "by_signs", "interval", "verdict"]
+__all__ = ["FEWEST", "Claim", "Verdict", "all_of", "by_draws", "by_signs", "interval", "over_settings", "verdict"]
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
 LEVEL = 0.05
@@ -80,6 +81,17 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
     if "does not hold" in found:
         return "does not hold"
     return "holds" if found and all(verdict == "holds" for verdict in found) else "cannot be told"
+
+
+def over_settings(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a difference from those on single settings: all of few, the sign test over many.
+
+    >>> over_settings(["holds"] * 3 + ["does not hold"]), over_settings(["holds"] * 10 + ["does not hold"])
+    ('does not hold', 'holds')
+    """
+    if len(verdicts) < FEWEST:
+        return all_of(verdicts)
+    return by_signs(verdicts.count("holds"), verdicts.count("does not hold"))
 
 
 def verdict(ours: bool, against: bool) -> Verdict:
