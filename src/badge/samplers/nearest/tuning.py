@@ -41,4 +41,4 @@ class Tuning:
     #: Tiles are made once single rows have been compared with so many centres per row of the pool: sorting costs that.
     tiles_after: int = 16
     #: And not before the rows of some tile could have cost as much as the tile: those of one have so many times their share.
-    crowded: int = 64
+    crowded: int = 8
