@@ -29,9 +29,9 @@ def check_k(k: Any, n: int) -> int:
 
 
 def sampler(function: Sampler) -> Sampler:
-    """A sampler with its door: features, k and rng are what they should be, and no autocast is in force.
+    """A sampler with its door: features, k and rng are what they should be, no autocast is in force and nothing is recorded.
 
-    Products in half precision would rule out what they should not.
+    Products in half precision would rule out what they should not; what autograd notes of many small steps takes time.
     """
 
     @functools.wraps(function)
@@ -39,7 +39,7 @@ def sampler(function: Sampler) -> Sampler:
         check_features(features)
         k = check_k(k, len(features))
         check_rng(rng)
-        with torch.autocast(features.device.type, enabled=False):
+        with torch.inference_mode(), torch.autocast(features.device.type, enabled=False):
             return function(features, k, rng, *args, **kwargs)
 
     return cast(Sampler, outside)

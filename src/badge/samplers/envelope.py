@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ SEGMENT = 4096
 LEAF = 64
 #: Leaves whose masses are worked out at a time.
 PASS = 1024
+
+#: Pools of so many rows keep the masses of all rows, 8 bytes each; larger ones work them out anew for leaves that are hit.
+SMALL = 2**18
 
 #: U of rows from their values, of any shape, in fresh memory.
 Upper = Callable[[NDArray[Any]], NDArray[np.float64]]
@@ -82,10 +86,18 @@ class Masses:
         leaf = places_in_rows(self.leaves, segment, rest)
         rest = rest - np.where(leaf > 0, self.leaves[segment, leaf - 1], 0.0)
         leaf += segment * (SEGMENT // LEAF)
+        if len(self.values) <= SMALL:
+            return leaf * LEAF + places_in_rows(self._all_leaves, leaf, rest)
         hit = np.zeros(self.leaves.size, dtype=bool)  # many events may fall on few leaves
         hit[leaf] = True
         cumulative = self._leaves(np.flatnonzero(hit)).cumsum(axis=1)
         return leaf * LEAF + places_in_rows(cumulative, (hit.cumsum() - 1)[leaf], rest)
+
+    @cached_property
+    def _all_leaves(self) -> NDArray[np.float64]:
+        """The cumulative masses of every leaf."""
+        cumulative: NDArray[np.float64] = self._leaves(np.arange(-(-len(self.values) // LEAF))).cumsum(axis=1)
+        return cumulative
 
     def _leaves(self, leaf: NDArray[np.int64]) -> NDArray[np.float64]:
         """U of all rows of some leaves, [n, LEAF]; 0 behind the last row."""
