@@ -231,11 +231,11 @@ class Pace:
 
     def events(self, wanted: int, mass: float) -> int:
         most = min(self.tuning.first_block << min(self.rounds, 32), self.tuning.block)
-        return int(min(most, 1.25 * wanted / self.rate + 8) * mass / self.mass) + 8
+        return int(min(most, 1.25 * wanted / self.rate + 8) * max(1.0, mass / self.mass)) + 8
 
     def went(self, events: int, compared: int, accepted: int, mass: float) -> None:
         self.rounds += 1
-        self.mass = max(compared / events * mass, self.mass / 4, mass / 1000)
+        self.mass = max(compared / events * mass, min(self.mass, mass) / 4, mass / 1000)
         self.rate = max(accepted, 1) / max(compared, 1)
 
 
