@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from badge.errors import BadgeError
+from results import TIMES
 
 
 def main() -> None:
@@ -17,7 +18,12 @@ def main() -> None:
     build.add_argument("--to", type=Path, default=Path(), help="the root that is written to (default: this folder)")
     collect = commands.add_parser("collect", help="add the finished runs of a folder of journals to the table")
     collect.add_argument("runs", type=Path)
-    collect.add_argument("--grid", type=Path, default=Path("grids/cpu.toml"), help="what was planned")
+    collect.add_argument(
+        "--grid", type=Path, help="what was planned (default: grids/cpu.toml; with --times grids/timing.toml)"
+    )
+    collect.add_argument(
+        "--times", action="store_true", help="runs of grids/timing.toml, into the table of selection times"
+    )
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
@@ -27,7 +33,10 @@ def main() -> None:
         else:
             from results.collect import collect_runs
 
-            print(collect_runs(arguments.runs, arguments.grid))
+            if arguments.times:
+                print(collect_runs(arguments.runs, arguments.grid or Path("grids/timing.toml"), TIMES, None))
+            else:
+                print(collect_runs(arguments.runs, arguments.grid or Path("grids/cpu.toml")))
     except BadgeError as error:
         parser.exit(1, f"Error: {error}\n")
 

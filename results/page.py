@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from badge import stats
@@ -14,15 +15,17 @@ from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
 from badge.report.claims import claims
+from badge.report.claims_of_samplers import by_seed
 from badge.report.drawings import Heat, Lines, accuracy_lines, saved_dots
 from badge.report.figures import draw, panels
 from badge.report.page import interval
 from badge.report.saving import save
+from badge.report.verdicts import Claim
 from badge.report.verdicts import __doc__ as rules
 from badge.stats import Results, Saving, Setting
-from results import ABOUT, TABLE
+from results import ABOUT, TABLE, TIMES
 
-__all__ = ["page_text", "pictured", "readme_part", "write_page"]
+__all__ = ["evaluated", "page_text", "pictured", "readme_part", "timings", "write_page"]
 
 #: The settings that are shown, as far as there are runs of them; others fill their places.
 SHOWN = (
@@ -40,6 +43,7 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
     if not table.exists():
         raise DataError(f"there is no {table}: python -m results collect runs/ makes it from journals")
     results, said = stats.load(table), json.loads(about.read_text(encoding="utf-8"))
+    times = timings(table.with_name(TIMES.name))
     statistics = evaluated(results)
     images = to / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -49,12 +53,17 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
         overall = statistics.penalty.overall
         save(draw(Heat("penalty-all", f"All settings ({overall.settings})", overall)), images / "results-penalty.png")
         save(draw(saved_dots(statistics.saved)), images / "results-saved.png")
-    (to / "docs" / "results.md").write_text(page_text(results, statistics, said), encoding="utf-8")
+    (to / "docs" / "results.md").write_text(page_text(results, statistics, said, times), encoding="utf-8")
     readme = to / "README.md"
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
         part = readme_part(results, statistics, said)
         readme.write_text(PART.sub(lambda found: found[1] + part + found[2], text), encoding="utf-8")
+
+
+def timings(path: Path = TIMES) -> Results | None:
+    """The runs whose seconds of selection count, if there are any."""
+    return stats.load(path) if path.exists() else None
 
 
 def evaluated(results: Results) -> Statistics | None:
@@ -84,7 +93,9 @@ def _curves(results: Results, setting: Setting) -> Lines:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-def page_text(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
+def page_text(
+    results: Results, statistics: Statistics | None, about: dict[str, Any], times: Results | None = None
+) -> str:
     """docs/results.md."""
     return "\n".join(
         [
@@ -92,7 +103,7 @@ def page_text(results: Results, statistics: Statistics | None, about: dict[str, 
             "",
             "<!-- written by `make results` from results/runs.csv.gz: change results/page.py, not this page -->",
             "",
-            *_opening(results, about),
+            *_opening(results, about, claims(results, times)),
             "",
             "## Learning curves",
             "",
@@ -110,7 +121,11 @@ def page_text(results: Results, statistics: Statistics | None, about: dict[str, 
             "",
             "## The paper's claims",
             "",
-            *_claims(results),
+            *_claims(claims(results, times)),
+            "",
+            "## What selecting takes",
+            "",
+            *_times(times),
             "",
             "## How a verdict comes about",
             "",
@@ -136,9 +151,8 @@ def _cells(results: Results, about: dict[str, Any]) -> tuple[int, int]:
     return len(results.runs), sum(sum(entry["seeds"].values()) for entry in about["planned"])
 
 
-def _opening(results: Results, about: dict[str, Any]) -> list[str]:
+def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) -> list[str]:
     done, planned = _cells(results, about)
-    found = claims(results)
     counts = {
         verdict: sum(claim.verdict == verdict for claim in found)
         for verdict in ("holds", "does not hold", "cannot be told")
@@ -209,9 +223,26 @@ def _ratio(entry: Saving | None) -> str:
     return f"{shown} ({interval(entry)})" if not math.isnan(entry.low) else f"{shown} (one seed)"
 
 
-def _claims(results: Results) -> list[str]:
-    rows = [[claim.said, claim.where, claim.measured, f"**{claim.verdict}**"] for claim in claims(results)]
+def _claims(found: Sequence[Claim]) -> list[str]:
+    rows = [[claim.said, claim.where, claim.measured, f"**{claim.verdict}**"] for claim in found]
     return table(["the paper says", "where", "our number", "verdict"], rows)
+
+
+def _times(times: Results | None) -> list[str]:
+    if times is None:
+        return ["There are no runs by themselves yet: those of the big table were made while other work was going on."]
+    rows = []
+    for setting in times.settings:
+        of = {name: by_seed(times, setting, name, "select_seconds") for name in times.strategies}
+        rows.append([str(setting), *(f"{median(seconds.values()):.3g}" if seconds else "–" for seconds in of.values())])
+    return [
+        "Seconds for a batch: the mean over the rounds of a run, and of that the median over the seeds. These runs",
+        "([`results/times.csv.gz`](../results/times.csv.gz), by [`grids/timing.toml`](../grids/timing.toml)) had the",
+        "machine to themselves, one worker of one thread; the seconds in the big table were taken beside other work and",
+        "are not used here.",
+        "",
+        *table(["setting", *times.strategies], rows),
+    ]
 
 
 def _coverage(results: Results, about: dict[str, Any]) -> list[str]:

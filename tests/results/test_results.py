@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from badge import stats
@@ -20,7 +21,7 @@ from badge.stats import Results, Setting
 from fake_grid import fake_grid, write_journals
 from results import ABOUT, ROOT, TABLE
 from results.collect import collect_runs
-from results.page import evaluated, page_text, pictured, readme_part, write_page
+from results.page import evaluated, page_text, pictured, readme_part, timings, write_page
 
 GRID = """
 initial = 100
@@ -132,12 +133,40 @@ def test_only_settings_that_all_have_are_compared() -> None:
     assert {(run.setting.data, run.seed) for run in paired.runs} == {("letter", 0), ("letter", 1)}
 
 
+def test_the_cost_of_selection_comes_from_runs_by_themselves(made: Path, tmp_path: Path) -> None:
+    """In the big table the k-DPP takes a third of k-means++'s time; by itself four times as long."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for name in ("runs.csv.gz", "about.json"):
+        (folder / name).write_bytes((made / name).read_bytes())
+    columns = fake_grid(pairs=[("letter", "mlp")], batch_sizes=[100], strategies=["badge", "kdpp"], seeds=3, rounds=15)
+    busy = Results.of(columns | {"select_seconds": np.where(np.array(columns["strategy"]) == "kdpp", 1.0, 3.0)})
+    alone = Results.of(columns | {"select_seconds": np.where(np.array(columns["strategy"]) == "kdpp", 0.4, 0.1)})
+    assert claims(busy)[1].verdict == "does not hold" and claims(busy, alone)[1].verdict == "holds"
+    write_page(tmp_path, folder / "runs.csv.gz", folder / "about.json")
+    page = tmp_path / "docs" / "results.md"
+    assert "There are no runs by themselves yet" in page.read_text(encoding="utf-8")
+    stats.write_csv(alone, folder / "times.csv.gz")
+    write_page(tmp_path, folder / "runs.csv.gz", folder / "about.json")
+    assert "| letter · mlp · B = 100 | 0.1 | 0.4 |" in page.read_text(encoding="utf-8")
+    assert "letter · mlp · B = 100: 4.0 times as long | **holds** |" in page.read_text(encoding="utf-8")
+
+
+def test_times_have_a_table_of_their_own(made: Path, tmp_path: Path) -> None:
+    """No word on them in about.json: the plan there is the big table's."""
+    said = collect_runs(made / "runs", made / "grid.toml", tmp_path / "times.csv.gz", None)
+    assert said == "45 runs added, 45 of 54 cells are in times.csv.gz"
+    assert [path.name for path in tmp_path.iterdir()] == ["times.csv.gz"]
+
+
 @pytest.mark.skipif(not TABLE.exists(), reason="no results/runs.csv.gz")
 def test_the_page_in_the_repository_is_the_tables(tmp_path: Path) -> None:
     """docs/results.md and the README's part are what `make results` writes; figures depend on matplotlib's version."""
     results, about = stats.load(TABLE), json.loads(ABOUT.read_text(encoding="utf-8"))
     statistics = evaluated(results)
-    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page_text(results, statistics, about)
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page_text(
+        results, statistics, about, timings()
+    )
     assert readme_part(results, statistics, about) in (ROOT / "README.md").read_text(encoding="utf-8")
     planned = sum(sum(entry["seeds"].values()) for entry in about["planned"])
     assert planned == len(read_grid(ROOT / about["grid"]))
