@@ -1,0 +1,87 @@
+"""Journals of an older format, after a repair, with the memory of another version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from badge import journal
+from badge.errors import JournalError
+from sixty import TRUTH, make, rounds
+from small_loop import Trainer
+
+
+def test_a_learner_goes_on_with_a_journal_of_format_1(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with make(path) as learner:
+        whole = rounds(learner, 4)
+    kept = (
+        "event",
+        "format",
+        "pool",
+        "classes",
+        "strategy",
+        "seed",
+        "initial",
+        "round",
+        "ids",
+        "labels",
+        "select_seconds",
+    )
+    old = [{key: event[key] for key in kept if key in event} for event in journal.read(path)[:5]]
+    old[0]["format"] = 1
+    path.write_text("".join(json.dumps(event) + "\n" for event in old), encoding="utf-8")
+    with make(path) as learner:
+        assert rounds(learner, 2) == whole
+    events = journal.read(path)
+    assert [event["event"] for event in events][4:8] == ["tell", "format", "ask", "tell"]
+    with make(path) as learner:
+        assert [batch.tolist() for batch in learner.batches] == whole
+
+
+@pytest.mark.parametrize("line", range(2, 12))
+def test_the_loop_goes_on_after_any_line_was_lost(line: int, tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with make(path, strategy="albl") as learner:
+        rounds(learner, 3)
+        ids = learner.ask(2, of=2)
+        learner.tell(ids, [0, 1], by="ann")
+        learner.tell(ids, [0, 0], by="ben")
+        learner.add_class()
+        learner.tell(learner.candidates[:1], [2], unasked=True)
+        labels = learner.labels
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[line - 1] = lines[line - 1].replace(b'"event":"', b'"event":"x')
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(JournalError, match=f"line {line}: its checksum"):
+        make(path, strategy="albl")
+    assert journal.repair(path).lost == [line]
+    trainer = Trainer(0.0)
+    trainer.fit = lambda examples, labels, rng: np.zeros((3, 2))  # type: ignore[method-assign]
+    with make(path, strategy="albl", trainer=trainer) as learner:
+        told = {id: label for id, label in learner.labels.items() if id in labels}
+        assert len(told) >= len(labels) - 5  # what the lost line held is missing, and nothing else
+        learner.tell(list(learner.ask(3)), [0, 1, 0])
+    make(path, strategy="albl").close()
+
+
+def test_memory_of_another_version_is_left_behind_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with make(path, strategy="albl") as learner:
+        rounds(learner, 3)
+    old = journal.read(path)
+    for event in old:
+        if "memory" in event:
+            event["memory"] = {"all": {"weights_of_an_older_version": [1, 2]}}
+    path.unlink()
+    with journal.Journal(path) as written:
+        written.append(*old)
+    with make(path, strategy="albl") as learner:
+        with pytest.warns(UserWarning, match="is of another version of it .*: it starts without memory"):
+            ids = learner.ask(4)
+        learner.tell(ids, TRUTH[ids])
+        learner.ask(4)
+        assert len(learner.labels) == 16
