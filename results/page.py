@@ -109,7 +109,7 @@ def page_text(
             "",
             "![Learning curves of four settings](images/results-curves.png)",
             "",
-            "Means over the seeds that all strategies of a setting share so far, bands of one standard error.",
+            "Means over the seeds that all strategies of a setting share, bands of one standard error.",
             "",
             "## Who beats whom",
             "",
@@ -219,6 +219,8 @@ def _saved(statistics: Statistics | None) -> list[str]:
 def _ratio(entry: Saving | None) -> str:
     if entry is None:
         return "–"
+    if math.isinf(entry.ratio) and math.isinf(entry.low):
+        return interval(entry)  # in no draw of the seeds either
     shown = f"{entry.ratio:.2f}" if math.isfinite(entry.ratio) else "not reached"
     return f"{shown} ({interval(entry)})" if not math.isnan(entry.low) else f"{shown} (one seed)"
 
@@ -293,7 +295,7 @@ def _going_on(about: dict[str, Any]) -> list[str]:
 def readme_part(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
     """The README's picture and table; before there is anything to compare, the demo's picture."""
     done, planned = _cells(results, about)
-    state = f"{done} of {planned} planned cells"
+    state = f"all {planned} planned cells" if done == planned else f"{done} of {planned} planned cells"
     if statistics is None:
         return "\n".join(
             [
@@ -316,7 +318,7 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
         "",
         *table(header, rows),
         "",
-        f"Our own runs of the paper's experiments: {state} so far. The table is over the settings in which all seven",
+        f"Our own runs of the paper's experiments: {state}. The table is over the settings in which all seven",
         f"strategies share two seeds or more ({beaten.settings}); lower is better in both columns. [Every claim of the",
         "paper, with our number and a verdict](docs/results.md), comes from a table in this repository by `make results`.",
         "",
