@@ -169,7 +169,8 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         f"Of {len(found)} claims {counts['holds']} hold, {counts['does not hold']} do not, and "
         f"{counts['cannot be told']} cannot be told from these runs.",
         "",
-        "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`.",
+        "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`; seconds",
+        "of selection come from runs by themselves (below).",
         f"The runs were made with {commits}.",
     ]
 

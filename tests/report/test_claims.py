@@ -151,9 +151,20 @@ def test_cost_and_diversity(ratio: float, shift: float, verdict: str) -> None:
 
     names = ("badge", "kdpp", "kcenter-grad", "coreset", "rand")
     results = made(lambda d, s, size, r: curve(r), data=2, strategies=names, more=more)
-    assert found(results, "small part").verdict == verdict
+    assert found(results, "takes longer").verdict == verdict
     rows = [claim for claim in claims(results) if " picks " in claim.said]
     assert len(rows) == 6 and {claim.verdict for claim in rows} == {verdict}
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(30.0, "holds"), (5.0, "does not hold"), (10.0, "cannot be told")])
+def test_large_batches_must_take_much_longer(ratio: float, verdict: str) -> None:
+    def more(strategy: str, rng: np.random.Generator) -> dict[str, float]:
+        return {"select_seconds": (ratio if strategy == "kdpp" else 1.0) * rng.uniform(0.9, 1.1)}
+
+    results = made(
+        lambda d, s, size, r: curve(r), data=1, sizes=(1000,), strategies=("badge", "kdpp", "rand"), more=more
+    )
+    assert found(results, "takes longer").verdict == verdict
 
 
 def test_dependent_batches_are_counted() -> None:
