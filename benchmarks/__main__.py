@@ -14,7 +14,7 @@ __all__ = ["bench"]
 
 def bench(
     quick: Annotated[
-        bool, typer.Option("--quick", help="The bars and the profile: about ten minutes. The default.")
+        bool, typer.Option("--quick", help="The bars and the profile: about half an hour. The default.")
     ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Also the whole grid of N, k and shapes, and 5 million rows on disk: hours.")

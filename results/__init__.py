@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ABOUT", "ROOT", "TABLE", "TIMES"]
+__all__ = ["ABOUT", "ABOUT_TIMES", "ROOT", "TABLE", "TIMES"]
 
 ROOT = Path(__file__).parents[1]
 #: every finished run, one row per trained model; what was planned, and the revisions that made it
 TABLE, ABOUT = ROOT / "results" / "runs.csv.gz", ROOT / "results" / "about.json"
-#: runs whose seconds of selection were taken with nothing else on the machine: those of the others were not
-TIMES = ROOT / "results" / "times.csv.gz"
+#: the same for runs whose seconds of selection were taken with nothing else on the machine: those of the others were not
+TIMES, ABOUT_TIMES = ROOT / "results" / "times.csv.gz", ROOT / "results" / "times.json"

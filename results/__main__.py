@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from badge.errors import BadgeError
-from results import TIMES
+from results import ABOUT_TIMES, TIMES
 
 
 def main() -> None:
@@ -19,10 +19,9 @@ def main() -> None:
     collect = commands.add_parser("collect", help="add the finished runs of a folder of journals to the table")
     collect.add_argument("runs", type=Path)
     collect.add_argument(
-        "--grid", type=Path, help="what was planned (default: grids/cpu.toml; with --times grids/timing.toml)"
-    )
-    collect.add_argument(
-        "--times", action="store_true", help="runs of grids/timing.toml, into the table of selection times"
+        "--times",
+        action="store_true",
+        help="runs of grids/timing.toml, into the table of times (else of grids/cpu.toml)",
     )
     arguments = parser.parse_args()
     try:
@@ -34,9 +33,9 @@ def main() -> None:
             from results.collect import collect_runs
 
             if arguments.times:
-                print(collect_runs(arguments.runs, arguments.grid or Path("grids/timing.toml"), TIMES, None))
+                print(collect_runs(arguments.runs, Path("grids/timing.toml"), TIMES, ABOUT_TIMES))
             else:
-                print(collect_runs(arguments.runs, arguments.grid or Path("grids/cpu.toml")))
+                print(collect_runs(arguments.runs, Path("grids/cpu.toml")))
     except BadgeError as error:
         parser.exit(1, f"Error: {error}\n")
 

@@ -17,8 +17,8 @@ from results import ABOUT, TABLE
 __all__ = ["collect_runs"]
 
 
-def collect_runs(runs: Path, grid: Path, table: Path = TABLE, about: Path | None = ABOUT) -> str:
-    """Write the table and, if asked for, what is known about it; a line on what came in."""
+def collect_runs(runs: Path, grid: Path, table: Path = TABLE, about: Path = ABOUT) -> str:
+    """Write the table and what is known about it; a line on what came in."""
     cells = {_key(cell): cell for cell in read_grid(grid)}
     new = stats.load(runs)
     before = stats.load(table) if table.exists() else None
@@ -29,12 +29,11 @@ def collect_runs(runs: Path, grid: Path, table: Path = TABLE, about: Path | None
         return f"no run of {grid} has ended in {runs}"
     merged = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     stats.write_csv(Results.of(merged), table)
-    if about is not None:
-        said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
-        said["grid"] = grid.as_posix()
-        said["planned"] = _planned(list(cells.values()))
-        said["commits"] = sorted({*said.get("commits", []), *_commits(runs)})
-        about.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    said["grid"] = grid.as_posix()
+    said["planned"] = _planned(list(cells.values()))
+    said["commits"] = sorted({*said.get("commits", []), *_commits(runs)})
+    about.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return f"{len(added)} runs added, {len(known) + len(added)} of {len(cells)} cells are in {table.name}"
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from badge import stats
 from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
@@ -23,9 +23,9 @@ from badge.report.saving import save
 from badge.report.verdicts import Claim
 from badge.report.verdicts import __doc__ as rules
 from badge.stats import Results, Saving, Setting
-from results import ABOUT, TABLE, TIMES
+from results import ABOUT, ABOUT_TIMES, TABLE, TIMES
 
-__all__ = ["evaluated", "page_text", "pictured", "readme_part", "timings", "write_page"]
+__all__ = ["Timed", "evaluated", "page_text", "pictured", "readme_part", "timings", "write_page"]
 
 #: The settings that are shown, as far as there are runs of them; others fill their places.
 SHOWN = (
@@ -43,7 +43,7 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
     if not table.exists():
         raise DataError(f"there is no {table}: python -m results collect runs/ makes it from journals")
     results, said = stats.load(table), json.loads(about.read_text(encoding="utf-8"))
-    times = timings(table.with_name(TIMES.name))
+    times = timings(table.with_name(TIMES.name), about.with_name(ABOUT_TIMES.name))
     statistics = evaluated(results)
     images = to / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -61,9 +61,16 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
         readme.write_text(PART.sub(lambda found: found[1] + part + found[2], text), encoding="utf-8")
 
 
-def timings(path: Path = TIMES) -> Results | None:
-    """The runs whose seconds of selection count, if there are any."""
-    return stats.load(path) if path.exists() else None
+class Timed(NamedTuple):
+    """Runs whose seconds of selection count, and what is known about them."""
+
+    results: Results
+    about: dict[str, Any]
+
+
+def timings(table: Path = TIMES, about: Path = ABOUT_TIMES) -> Timed | None:
+    """The runs that had the machine to themselves, if there are any."""
+    return Timed(stats.load(table), json.loads(about.read_text(encoding="utf-8"))) if table.exists() else None
 
 
 def evaluated(results: Results) -> Statistics | None:
@@ -94,16 +101,17 @@ def _curves(results: Results, setting: Setting) -> Lines:
 
 
 def page_text(
-    results: Results, statistics: Statistics | None, about: dict[str, Any], times: Results | None = None
+    results: Results, statistics: Statistics | None, about: dict[str, Any], times: Timed | None = None
 ) -> str:
     """docs/results.md."""
+    found = claims(results, times and times.results)
     return "\n".join(
         [
             "# Do the paper's claims hold in our hands?",
             "",
             "<!-- written by `make results` from results/runs.csv.gz: change results/page.py, not this page -->",
             "",
-            *_opening(results, about, claims(results, times)),
+            *_opening(results, about, found),
             "",
             "## Learning curves",
             "",
@@ -121,7 +129,7 @@ def page_text(
             "",
             "## The paper's claims",
             "",
-            *_claims(claims(results, times)),
+            *_claims(found),
             "",
             "## What selecting takes",
             "",
@@ -162,7 +170,6 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         if done == planned
         else "The grid is still running; the page is made again as cells come in."
     )
-    commits = ", ".join(f"`{commit}`" for commit in about["commits"])
     return [
         f"**{done} of {planned} planned cells** ([`{about['grid']}`](../{about['grid']})), in {len(results.settings)} of "
         f"{len(about['planned'])} settings. {state}",
@@ -171,8 +178,12 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         "",
         "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`; seconds",
         "of selection come from runs by themselves (below).",
-        f"The runs were made with {commits}.",
+        f"The runs were made with {_commits(about)}.",
     ]
+
+
+def _commits(about: dict[str, Any]) -> str:
+    return ", ".join(f"`{commit}`" for commit in about["commits"])
 
 
 def _matrix(statistics: Statistics | None) -> list[str]:
@@ -231,20 +242,21 @@ def _claims(found: Sequence[Claim]) -> list[str]:
     return table(["the paper says", "where", "our number", "verdict"], rows)
 
 
-def _times(times: Results | None) -> list[str]:
+def _times(times: Timed | None) -> list[str]:
     if times is None:
         return ["There are no runs by themselves yet: those of the big table were made while other work was going on."]
-    rows = []
-    for setting in times.settings:
-        of = {name: by_seed(times, setting, name, "select_seconds") for name in times.strategies}
-        rows.append([str(setting), *(f"{median(seconds.values()):.3g}" if seconds else "–" for seconds in of.values())])
+    rows, names = [], times.results.strategies
+    for setting in times.results.settings:
+        of = [by_seed(times.results, setting, name, "select_seconds") for name in names]
+        rows.append([str(setting), *(f"{median(seconds.values()):.3g}" if seconds else "–" for seconds in of)])
     return [
         "Seconds for a batch: the mean over the rounds of a run, and of that the median over the seeds. These runs",
-        "([`results/times.csv.gz`](../results/times.csv.gz), by [`grids/timing.toml`](../grids/timing.toml)) had the",
+        f"([`results/times.csv.gz`](../results/times.csv.gz), by [`grids/timing.toml`](../grids/timing.toml) with "
+        f"{_commits(times.about)}) had the",
         "machine to themselves, one worker of one thread; the seconds in the big table were taken beside other work and",
         "are not used here.",
         "",
-        *table(["setting", *times.strategies], rows),
+        *table(["setting", *names], rows),
     ]
 
 

@@ -147,16 +147,11 @@ def test_the_cost_of_selection_comes_from_runs_by_themselves(made: Path, tmp_pat
     page = tmp_path / "docs" / "results.md"
     assert "There are no runs by themselves yet" in page.read_text(encoding="utf-8")
     stats.write_csv(alone, folder / "times.csv.gz")
+    (folder / "times.json").write_text('{"commits": ["0123abc"]}', encoding="utf-8")
     write_page(tmp_path, folder / "runs.csv.gz", folder / "about.json")
     assert "| letter · mlp · B = 100 | 0.1 | 0.4 |" in page.read_text(encoding="utf-8")
+    assert "with `0123abc`) had the" in page.read_text(encoding="utf-8")
     assert "letter · mlp · B = 100: 4.0 times as long | **holds** |" in page.read_text(encoding="utf-8")
-
-
-def test_times_have_a_table_of_their_own(made: Path, tmp_path: Path) -> None:
-    """No word on them in about.json: the plan there is the big table's."""
-    said = collect_runs(made / "runs", made / "grid.toml", tmp_path / "times.csv.gz", None)
-    assert said == "45 runs added, 45 of 54 cells are in times.csv.gz"
-    assert [path.name for path in tmp_path.iterdir()] == ["times.csv.gz"]
 
 
 @pytest.mark.skipif(not TABLE.exists(), reason="no results/runs.csv.gz")
