@@ -239,6 +239,7 @@ DOORS: dict[str, Door] = {
             "import_csv": lambda: {"path": "no.csv"},
             "explain": lambda: {"ids": [3, 4]},
             "positions": lambda: {"ids": [3, 4]},
+            "item": lambda: {"id": 3},
         }.items()
     },
     "Frozen": Door(

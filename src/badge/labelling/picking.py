@@ -54,10 +54,6 @@ class Picker:
         self._ended = True
         self._changed.set()
 
-    def left(self) -> int:
-        """Items that can still be picked."""
-        return self.size - len(self.learner.labels) - len(self.learner.pending) - len(self.learner.skipped)
-
     def _run(self) -> None:
         self._trying(self._first)
         while True:
@@ -86,18 +82,18 @@ class Picker:
             self._explain()
 
     def _fill(self) -> None:
-        while not self._ended and len(self.learner.pending) <= self.batch_size // 2 and self.left() > 0:
+        while not self._ended and len(self.learner.pending) <= self.batch_size // 2 and self.learner.left > 0:
             self._ask()
 
     def _ask(self) -> None:
         self.busy = True
         try:
-            k = min(self.batch_size, self.left())
+            k = min(self.batch_size, self.learner.left)
             self._number(self.learner.ask(k, of=self.of).tolist())
             self._explain()
             self.trouble = None
         except InputError:
-            if self.left() >= k:  # else the last items were answered meanwhile: there is less to ask for
+            if self.learner.left >= k:  # else the last items were answered meanwhile: there is less to ask for
                 raise
         finally:
             self.busy = False

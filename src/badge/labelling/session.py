@@ -48,15 +48,11 @@ class Session:
         self.board = Board(learner, source)
         self._loans = Loans(loan_seconds)
         self._lock = threading.Lock()
-        self._position: dict[Id, int] = {} if source.ids is None else {id: at for at, id in enumerate(source.ids)}
-        self._taken = {*learner.labels, *learner.skipped, *learner.pending.tolist()}  # never drawn at random
-        self._votes = {id: set(votes) for id, votes in learner.votes.items()}  # who answered, where several are asked
         self._last: dict[str, list[Id]] = {}  # of each client, what it answered or skipped
         self._correcting: dict[str, Id] = {}
         self._replies: OrderedDict[str, Reply] = OrderedDict()
         self._rng = generator(None)  # who gets what meanwhile is no part of the experiment
         self.picker.start()
-        self._taken.update(learner.pending.tolist())
 
     def close(self) -> None:
         self.picker.stop()
@@ -71,16 +67,16 @@ class Session:
                 return self._task(id, was=self._said(id, name))
             pending = self.learner.pending.tolist()
             held = self._loans.held(client)
-            mine = [id for id in pending if name not in self._votes.get(id, ())]
-            if held is not None and (held in mine or held not in self._taken):
+            if held is not None and self._is_open(held, name):
                 return self._task(held)
+            mine = pending if self.of == 1 else [id for id in pending if self._is_open(id, name)]
             id = self._loans.lend(mine, client)
             if id is None and self.of == 1:
                 id = self._loans.lend(self._drawn(), client)
             self.picker.wake()
             if id is not None:
                 return self._task(id)
-            waiting = self.picker.busy or bool(pending) or self.picker.left() > 0
+            waiting = self.picker.busy or bool(pending) or self.learner.left > 0
             return {"done": not waiting, "waiting": waiting, **self._around()}
 
     def _drawn(self) -> list[Id]:
@@ -88,10 +84,15 @@ class Session:
         if not self.picker.busy and self.picker.trouble is None:
             self.picker.wake()
         positions = self._rng.integers(len(self.source), size=TRIES).tolist()
-        found = [id for id in map(self.source.id, positions) if id not in self._taken]
-        if not found and self.picker.left() > 0:  # the pool is nearly used up: look at all of it
-            found = [id for id in map(self.source.id, range(len(self.source))) if id not in self._taken]
+        found = [id for id in map(self.source.id, positions) if self.learner.item(id).free]
+        if not found and self.learner.left > 0:  # the pool is nearly used up: look at all of it
+            found = self.learner.candidates.tolist()
         return found
+
+    def _is_open(self, id: Id, name: str) -> bool:
+        """Whether this person can answer an item."""
+        item = self.learner.item(id)
+        return item.free or (item.pending and name not in item.votes)
 
     def answer(self, request: str, client: str, name: str, id: Any, label: Any) -> Reply:
         """Take a label; then the next item."""
@@ -105,14 +106,14 @@ class Session:
             else:
                 self.learner.tell([id], [label], by=name, unasked=id not in self.learner.pending.tolist())
         except InputError:
-            theirs = self.learner.labels.get(id)
+            theirs = self.learner.item(id).label
             if theirs is None or label not in self.learner.classes:
                 raise
             with self._lock:
                 self._loans.settle(id)
             raise Refused(f"This item was labelled “{theirs}” meanwhile; that answer stands.") from None
         with self._lock:
-            self._settled(id, client, name)
+            self._settled(id, client)
         return self._reply(request, client, name, {"saved": True, "id": id, "label": label, "corrected": correcting})
 
     def skip(self, request: str, client: str, name: str, id: Any, reason: str | None) -> Reply:
@@ -125,7 +126,7 @@ class Session:
         except InputError as error:
             raise Refused(f"This item has a label; it can be corrected, not skipped ({error}).") from None
         with self._lock:
-            self._settled(id, client, name)
+            self._settled(id, client)
         return self._reply(request, client, name, {"saved": True, "id": id, "skipped": True})
 
     def undo(self, request: str, client: str, name: str) -> Reply:
@@ -140,7 +141,6 @@ class Session:
         if id in self.learner.skipped:
             self.learner.unskip([id])
             with self._lock:
-                self._taken.discard(id)
                 self._loans.lend([id], client)
         else:
             with self._lock:
@@ -163,8 +163,6 @@ class Session:
             return known
         id = self._id(id)
         self.learner.unskip([id])
-        with self._lock:
-            self._taken.discard(id)
         self.board.changed()
         self.picker.wake()
         return self._remember(request, {"saved": True, "id": id, "overview": self.board.overview()})
@@ -182,19 +180,13 @@ class Session:
 
     def position(self, id: Any) -> int:
         """Where in the pool an id is; ids are the only way to an item."""
-        id = self._id(id)
-        return id if isinstance(id, int) and self.source.ids is None else self._position[id]
+        try:
+            return int(self.learner.positions([id])[0])
+        except InputError:
+            raise InputError(f"there is no item {str(id)[:80]!r} in this pool") from None
 
     def _id(self, id: Any) -> Id:
-        known = (
-            isinstance(id, int) and not isinstance(id, bool) and 0 <= id < len(self.source)
-            if self.source.ids is None
-            else isinstance(id, int | str) and id in self._position
-        )
-        if not known:
-            raise InputError(f"there is no item {str(id)[:80]!r} in this pool")
-        found: Id = id
-        return found
+        return self.source.id(self.position(id))
 
     def _task(self, id: Id, was: Any = None) -> Reply:
         guess, pending = self.picker.guess.get(id), self.learner.pending.tolist()
@@ -213,17 +205,16 @@ class Session:
         overview = self.board.overview()
         return {"overview": {**overview, "picking": self.picker.busy, "trouble": self.picker.trouble}}
 
-    def _settled(self, id: Id, client: str, name: str) -> None:
+    def _settled(self, id: Id, client: str) -> None:
         self._loans.settle(id)
-        self._taken.add(id)
-        self._votes.setdefault(id, set()).add(name)
         self._correcting.pop(client, None)
         self._last.setdefault(client, []).append(id)
         self.board.changed()
 
     def _said(self, id: Id, name: str) -> Any:
         """What an item was labelled: by this person, where several are asked."""
-        return self.learner.votes.get(id, {}).get(name, self.learner.labels.get(id))
+        item = self.learner.item(id)
+        return item.votes.get(name, item.label)
 
     def _last_of(self, name: str) -> Id | None:
         return next((row.id for row in reversed(self.learner.history.rows) if row.by == name), None)

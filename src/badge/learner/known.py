@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,21 @@ from badge.learner.agreement import Agreement, agreement
 from badge.learner.book import Book
 from badge.learner.history import History, Story
 
-__all__ = ["Known"]
+__all__ = ["Item", "Known"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a learner knows about one example; free means that nobody was asked about it."""
+
+    label: Any  #: None: it has none
+    votes: dict[str, Any]  #: who said what, if several people are asked
+    pending: bool  #: asked, no label yet
+    skipped: bool
+
+    @property
+    def free(self) -> bool:
+        return self.label is None and not self.pending and not self.skipped
 
 
 class Known:
@@ -52,6 +67,23 @@ class Known:
         """Ids that can still be asked, ascending."""
         with self._book.lock():
             return self._book.ids.array(self._book.ids.at(self._book.ledger().candidates()))
+
+    @property
+    def left(self) -> int:
+        """Number of ids that can still be asked."""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            return self._book.ids.length - len(ledger.labels) - len(ledger.pending) - len(ledger.skipped)
+
+    def item(self, id: Any) -> Item:
+        """What is known about one id."""
+        with self._book.lock():
+            ledger = self._book.ledger()
+            (plain,) = self._book.ids.plain([id])
+            decode, code = ledger.classes.decode, ledger.labels.get(plain)
+            votes = {by: decode(vote) for by, vote in ledger.votes.get(plain, {}).items()}
+            label = None if code is None else decode(code)
+            return Item(label, votes, plain in ledger.pending, plain in ledger.skipped)
 
     @property
     def batches(self) -> list[NDArray[Any]]:
