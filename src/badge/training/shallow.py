@@ -1,8 +1,7 @@
-"""The paper's MLP with its gradient written out: the steps of `trainer._epoch`, up to rounding, in about half the time.
+"""The paper's MLP with its gradient written out: the steps of `trainer._epoch` in less time.
 
-A minibatch of 64 rows through 1,024 hidden units is a few small products; what autograd and the optimiser do around them
-takes longer than they do. For n examples X with labels y, hidden a = max(0, X·A + b) and scores s = a·Bᵀ, the mean
-cross-entropy has the gradients
+A minibatch of 64 rows through 1,024 hidden units is a few small products, and autograd takes longer than they do. For n
+examples X with labels y, hidden a = max(0, X·A + b) and scores s = a·Bᵀ, the mean cross-entropy has the gradients
 
     ∂s = (softmax(s) - onehot(y)) / n        ∂B = ∂sᵀ·a        ∂a = (∂s·B) ⊙ [a > 0]        ∂A = Xᵀ·∂a        ∂b = Σ ∂a
 """
@@ -16,20 +15,22 @@ __all__ = ["Shallow"]
 
 
 class Shallow:
-    """A network of one hidden layer on the CPU and Adam's state for it; `Shallow.of` says for which networks there is one."""
+    """A network of one hidden layer on the CPU, with its own Adam. `Shallow.of` decides which networks it can train."""
 
     def __init__(self, hidden: nn.Linear, output: nn.Linear, lr: float) -> None:
         self._layers = hidden, output
-        self._lr = lr
         # A lies as [inputs, hidden], so that Xᵀ·∂a is a product of wide rows
-        self._weights = [hidden.weight.detach().t().clone(memory_format=torch.contiguous_format)]
-        self._weights += [hidden.bias.detach().clone(), output.weight.detach().clone()]
-        self._gradients, self._means, self._squares = ([torch.zeros_like(w) for w in self._weights] for _ in range(3))
-        self._steps = [torch.zeros(()) for _ in self._weights]
+        first = hidden.weight.detach().t().clone(memory_format=torch.contiguous_format)
+        weights = [first, hidden.bias.detach().clone(), output.weight.detach().clone()]
+        self._weights = [nn.Parameter(w) for w in weights]
+        self._gradients = [torch.zeros_like(w) for w in weights]
+        for weight, gradient in zip(self._weights, self._gradients, strict=True):
+            weight.grad = gradient
+        self._adam = torch.optim.Adam(self._weights, lr=lr, fused=True)
 
     @staticmethod
     def of(model: nn.Module, x: object, y: Tensor, lr: float) -> Shallow | None:
-        """`model` here, if it is exactly Flatten, Linear, ReLU, Linear without bias, of float32, and watched by nobody."""
+        """`model` as a `Shallow` if it is Flatten, Linear, ReLU, Linear without bias, in float32, without hooks; else None."""
         if type(model) is not nn.Sequential or [type(m) for m in model] != [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear]:
             return None
         _, hidden, _, output = model
@@ -43,7 +44,7 @@ class Shallow:
         return Shallow(hidden, output, lr) if fits and not watched else None
 
     def epoch(self, x: object, y: Tensor, batches: list[Tensor]) -> float:
-        """One pass over the batches; the accuracy counted on the way, each minibatch before its own step."""
+        """One pass over the batches; returns the accuracy, with each minibatch scored before the step on it."""
         assert isinstance(x, Tensor)
         x, correct = x.flatten(1), torch.zeros((), dtype=torch.int64)
         with torch.no_grad():
@@ -56,26 +57,21 @@ class Shallow:
         return int(correct) / len(y)
 
     def _step(self, x: Tensor, y: Tensor) -> Tensor:
-        """One step of Adam; how many of the scores before it were right."""
+        """One step of Adam; returns the number of correct predictions before it."""
         (A, b, B), (dA, db, dB) = self._weights, self._gradients
         a = torch.addmm(b, x, A).relu_()
         s = a @ B.t()
         ds = s.softmax(1)
         ds.scatter_add_(1, y[:, None], ds.new_full((len(y), 1), -1)).div_(len(y))
         torch.mm(ds.t(), a, out=dB)
-        da = torch.ops.aten.threshold_backward(ds @ B, a, 0)
+        da = (ds @ B).mul_(a > 0)
         torch.mm(x.t(), da, out=dA)
         torch.sum(da, 0, out=db)
-        for step in self._steps:
-            step += 1
-        torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls
-            self._weights, self._gradients, self._means, self._squares, [], self._steps,
-            lr=self._lr, beta1=0.9, beta2=0.999, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False,
-        )  # fmt: skip
+        self._adam.step()
         return (s.argmax(1) == y).sum()
 
 
 def _watched(module: nn.Module) -> bool:
-    """Whether a hook or another forward would see a pass, or change it."""
+    """Whether the module has hooks or a replaced `forward`, which the written-out pass would skip."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks) or "forward" in vars(module)
