@@ -14,16 +14,16 @@ from badge import stats
 from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
-from badge.report.claims import claims
-from badge.report.claims_of_samplers import by_seed
 from badge.report.drawings import Heat, Lines, accuracy_lines, saved_dots
 from badge.report.figures import draw, panels
 from badge.report.page import interval
 from badge.report.saving import save
-from badge.report.verdicts import Claim
-from badge.report.verdicts import __doc__ as rules
 from badge.stats import Results, Saving, Setting
 from results import ABOUT, ABOUT_TIMES, TABLE, TIMES
+from results.claims import claims
+from results.claims_of_samplers import by_seed
+from results.verdicts import Claim
+from results.verdicts import __doc__ as rules
 
 __all__ = ["Timed", "evaluated", "page_text", "pictured", "readme_part", "timings", "write_page"]
 

@@ -16,10 +16,10 @@ import pytest
 from badge import stats
 from badge.core.catalog import STRATEGIES
 from badge.experiment import read_grid
-from badge.report.claims import claims
 from badge.stats import Results, Setting
 from fake_grid import fake_grid, write_journals
 from results import ABOUT, ROOT, TABLE
+from results.claims import claims
 from results.collect import collect_runs
 from results.page import evaluated, page_text, pictured, readme_part, timings, write_page
 

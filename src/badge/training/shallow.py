@@ -30,7 +30,7 @@ class Shallow:
 
     @staticmethod
     def of(model: nn.Module, x: object, y: Tensor, lr: float) -> Shallow | None:
-        """`model` as a `Shallow` if it is Flatten, Linear, ReLU, Linear without bias, in float32, without hooks; else None."""
+        """`model` here if it is Flatten, Linear, ReLU, Linear without bias, in float32 and without hooks; else None."""
         if type(model) is not nn.Sequential or [type(m) for m in model] != [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear]:
             return None
         _, hidden, _, output = model

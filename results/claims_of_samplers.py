@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.report.verdicts import Claim, Verdict, all_of, interval, over_settings, verdict
 from badge.stats import Results, Setting, learning_curve
+from results.verdicts import Claim, Verdict, all_of, interval, over_settings, verdict
 
 __all__ = ["cost", "diversity", "same_accuracy"]
 

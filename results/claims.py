@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
-from badge.report.claims_of_samplers import cost, diversity, same_accuracy
-from badge.report.verdicts import FEWEST, Claim, all_of, by_draws, by_signs
 from badge.stats import Results, Setting, beats, label_budgets, learning_curve, normalized_errors, penalty_matrix
+from results.claims_of_samplers import cost, diversity, same_accuracy
+from results.verdicts import FEWEST, Claim, all_of, by_draws, by_signs
 
 __all__ = ["claims"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,9 +11,9 @@ import numpy as np
 import pytest
 
 from badge.core.catalog import PAPER_STRATEGIES
-from badge.report.claims import claims
-from badge.report.verdicts import Claim, all_of, by_draws, by_signs, interval
 from badge.stats import Results, example
+from results.claims import claims
+from results.verdicts import Claim, all_of, by_draws, by_signs, interval
 
 #: made-up accuracies: (data number, strategy, batch size, round) -> accuracy
 World = Callable[[int, str, int, int], float]
@@ -179,3 +181,8 @@ def test_dependent_batches_are_counted() -> None:
 def test_one_seed_decides_nothing() -> None:
     assert {claim.verdict for claim in claims(made(lambda d, s, size, r: curve(r), seeds=1))} == {"cannot be told"}
     assert {claim.verdict for claim in claims(example())} == {"cannot be told"}
+
+
+@pytest.mark.parametrize("name", ["claims", "claims_of_samplers", "collect", "page", "verdicts"])
+def test_docstring_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(f"results.{name}")).failed == 0
