@@ -14,10 +14,10 @@ from badge import stats
 from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
-from badge.report.drawings import Heat, Lines, accuracy_lines, saved_dots
+from badge.report.drawings import Heat, Lines, accuracy_lines
 from badge.report.figures import draw, panels
-from badge.report.page import interval
 from badge.report.saving import save
+from badge.report.sections.saved import interval, saved_dots
 from badge.stats import Results, Saving, Setting
 from results import ABOUT, ABOUT_TIMES, TABLE, TIMES
 from results.claims import claims
@@ -196,16 +196,16 @@ def _matrix(statistics: Statistics | None) -> list[str]:
         "How much the row's strategy beats the column's: settings, by paired t-tests at the label budgets of the paper.",
         "The last row is the column's average, lower is better. The averages by batch size and by network:",
     ]
-    for by, groups in (("batch size", statistics.by_batch_size), ("network", statistics.by_model)):
+    for title, by in (("batch size", "batch_size"), ("network", "model")):
         rows = [
             [
                 f"{group:,}" if isinstance(group, int) else group,
                 str(matrix.settings),
                 *(f"{v:.2f}" for v in matrix.averages.tolist()),
             ]
-            for group, matrix in groups.items()
+            for group, matrix in stats.group_by(statistics.penalty, by).items()
         ]
-        lines += ["", *table([by, "settings", *overall.strategies], rows)]
+        lines += ["", *table([title, "settings", *overall.strategies], rows)]
     return lines
 
 

@@ -24,8 +24,8 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
 from badge.errors import BadgeError, InputError, MissingExtraError
 from badge.report import build, evaluate, learning_curves
 from badge.report.drawings import Line, accuracy_lines, thinned, zoom_window
-from badge.report.paper import counterparts, figures_of_the_paper
 from badge.report.saving import inline, svg_text
+from badge.report.sections.paper import counterparts, figures_of_the_paper
 from badge.report.style import look
 from badge.stats import Results
 from fake_grid import PAIRS, fake_grid, write_journals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import html
-import importlib
 import os
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from badge import stats
 from badge.cli import app
 from badge.errors import DataError, InputError, WriteError
 from badge.report import build, learning_curves
+from badge.report.statistics import chosen_strategies
 from badge.stats import Results
-
-build_module = importlib.import_module("badge.report.build")
 
 
 def renamed(**names: str) -> Results:
@@ -36,7 +34,7 @@ def test_a_strategy_of_ones_own_is_compared_by_default(tmp_path: Path) -> None:
     ablation = table[table.strategy == "badge"].assign(strategy="kdpp")
     joined = pd.concat([table, own, ablation])
     results = Results.of({name: joined[name].to_numpy() for name in joined})
-    names, notes = build_module.chosen_strategies(results)
+    names, notes = chosen_strategies(results)
     assert names == ("badge", "rand", "mypkg:fn")
     assert next(note.text for note in notes if "left out" in note.topic).startswith("kdpp")
 

@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from badge.report.build import Report, Statistics, build, evaluate
+from badge.report.build import Report, build
 from badge.report.figures import learning_curves
+from badge.report.statistics import Statistics, evaluate
 
 __all__ = ["Report", "Statistics", "build", "evaluate", "learning_curves"]

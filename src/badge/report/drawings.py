@@ -1,44 +1,23 @@
-"""What each figure shows, as plain data: made from results here, drawn by `badge.report.figures`, maybe elsewhere."""
+"""What a figure shows, as plain data. `badge.report.figures` draws it, perhaps in another process."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.stats import (
-    Cdf,
-    LabelsSaved,
-    Matrix,
-    Mean,
-    Results,
-    Setting,
-    batch_diversity,
-    learning_curve,
-    mean_curve,
-    round_times,
-)
+from badge.stats import Matrix, Mean, Results, Setting, learning_curve, mean_curve
 
-__all__ = [
-    "Dots",
-    "Heat",
-    "Line",
-    "Lines",
-    "accuracy_lines",
-    "cdf_lines",
-    "diversity_lines",
-    "saved_dots",
-    "time_lines",
-]
+__all__ = ["Dots", "Drawing", "Heat", "Line", "Lines", "accuracy_lines", "mean_lines", "slug", "thinned", "zoom_window"]
 
 #: Bytes of the name of a figure's file, without its ending; systems allow 255.
 LONGEST = 180
 #: More points than this on one curve cannot be told apart at the figures' size.
 POINTS = 150
-#: A zoomed figure is at most this many times as high as the curves in it are apart (where that can be had).
+#: A zoomed figure is at most this many times as high as the distance between its curves, if there is such a window.
 STEEP = 4.0
 
 
@@ -49,6 +28,9 @@ class Line(NamedTuple):
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     error: NDArray[np.float64] | None = None
+
+    def part(self, points: slice | NDArray[np.int64]) -> Line:
+        return Line(self.strategy, self.x[points], self.y[points], None if self.error is None else self.error[points])
 
 
 class Lines(NamedTuple):
@@ -83,6 +65,9 @@ class Dots(NamedTuple):
     medians: tuple[tuple[float, float, float], ...]  # (median, low, high) per strategy
 
 
+Drawing = Lines | Heat | Dots
+
+
 def slug(*parts: object) -> str:
     """A file name of words and dashes; a long one is cut, and a digest of the whole keeps it apart from others.
 
@@ -98,48 +83,52 @@ def slug(*parts: object) -> str:
 
 
 def thinned(line: Line) -> Line:
-    """At most about POINTS points of a curve, evenly chosen; both ends and the edges of every gap stay."""
+    """About POINTS points of a curve at most, evenly chosen. Both ends and the edges of every gap stay."""
     count = len(line.x)
     if count <= POINTS:
         return line
     gaps = np.flatnonzero(~np.isfinite(line.y))
     even = np.linspace(0, count - 1, POINTS).round().astype(np.int64)
     keep = np.unique(np.concatenate([even, gaps, gaps - 1, gaps + 1]).clip(0, count - 1))
-    return Line(line.strategy, line.x[keep], line.y[keep], None if line.error is None else line.error[keep])
+    return line.part(keep)
 
 
-def _line(strategy: str, mean: Mean, scale: float = 1.0) -> Line:
-    y = np.where(np.isfinite(mean.mean), mean.mean, np.nan) * scale
-    return Line(strategy, mean.labels.astype(np.float64), y, np.nan_to_num(mean.error) * scale)
+def mean_lines(means: Mapping[str, Mean], scale: float = 1.0) -> tuple[Line, ...]:
+    """The curve of each strategy that has a mean, with its standard error; infinite means are gaps."""
+    return tuple(
+        Line(
+            strategy,
+            mean.labels.astype(np.float64),
+            np.where(np.isfinite(mean.mean), mean.mean, np.nan) * scale,
+            np.nan_to_num(mean.error) * scale,
+        )
+        for strategy, mean in means.items()
+        if len(mean.labels)
+    )
 
 
 def accuracy_lines(results: Results, setting: Setting, strategies: Sequence[str], zoom: bool = False) -> Lines:
-    """Learning curves in per cent; zoomed to where the strategies differ most, where that is asked for."""
+    """Learning curves in per cent; with `zoom`, the part where the strategies differ most."""
     means = {name: mean_curve(learning_curve(results, setting, name)) for name in strategies}
-    lines = [_line(name, mean, 100.0) for name, mean in means.items() if len(mean.labels)]
+    lines = mean_lines(means, 100.0)
     window = zoom_window(lines) if zoom else None
     if window is not None:  # points outside the window would only fill the file; one on each side leads the line in
-        x0, x1 = window[:2]
-        lines = [_between(line, x0, x1) for line in lines]
+        lines = tuple(line.part(_around(line.x, *window[:2])) for line in lines)
     name = slug("curves", *setting, *(["zoomed"] if zoom else []))
     title = f"{setting}{', zoomed' if zoom else ''}"
-    thin = tuple(thinned(line) for line in lines)
-    return Lines(name, title, "number of labels", "test accuracy (%)", thin, window)
+    return Lines(name, title, "number of labels", "test accuracy (%)", lines, window)
 
 
-def _between(line: Line, x0: float, x1: float) -> Line:
-    first = max(int(np.searchsorted(line.x, x0)) - 1, 0)
-    last = int(np.searchsorted(line.x, x1, side="right")) + 1
-    part = slice(first, last)
-    return Line(line.strategy, line.x[part], line.y[part], None if line.error is None else line.error[part])
+def _around(x: NDArray[np.float64], x0: float, x1: float) -> slice:
+    return slice(max(int(np.searchsorted(x, x0)) - 1, 0), int(np.searchsorted(x, x1, side="right")) + 1)
 
 
 def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | None:
-    """The label counts between which the curves lie at least half as far apart as they ever do, and their heights.
+    """(x0, x1, y0, y1) around the label counts at which the curves are at least half their largest distance apart.
 
     The distance is the range of the curves at a label count, as a ratio of errors (so that late differences between
-    small errors count too), with a running median of five against noise. A steep start would squeeze the rest, so the
-    window begins where its height is at most STEEP times the curves' distance. None where under two curves overlap.
+    small errors count too), smoothed by a running median of five. A steep start would squeeze the rest, so the window
+    begins where its height is at most STEEP times the curves' distance. None where fewer than two curves overlap.
     """
     shared = [line.x for line in lines]
     grid = shared[0] if shared else np.empty(0)
@@ -164,46 +153,3 @@ def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | No
     low, high = float(heights[:, first : last + 1].min()), float(heights[:, first : last + 1].max())
     margin = 0.05 * max(high - low, 0.1)
     return float(grid[first]), float(grid[last]), low - margin, high + margin
-
-
-def diversity_lines(results: Results, setting: Setting, strategies: Sequence[str], what: str) -> Lines:
-    """ "log_det" or "mean_norm" of the batches, by number of labels."""
-    label = {"log_det": "log det of the batch's Gram matrix", "mean_norm": "mean gradient norm in the batch"}[what]
-    means = {name: getattr(batch_diversity(results, setting, name), what) for name in strategies}
-    lines = tuple(thinned(_line(name, mean)) for name, mean in means.items() if len(mean.labels))
-    return Lines(slug(what, *setting), str(setting), "number of labels", label, lines)
-
-
-def time_lines(results: Results, setting: Setting, strategies: Sequence[str]) -> Lines:
-    """Seconds of selection, by number of labels."""
-    means = {name: round_times(results, setting, name).select for name in strategies}
-    lines = tuple(thinned(_line(name, mean)) for name, mean in means.items() if len(mean.labels))
-    name = slug("seconds", *setting)
-    return Lines(name, str(setting), "number of labels", "selection (seconds)", lines, log_y=True)
-
-
-def cdf_lines(name: str, title: str, cdfs: dict[str, Cdf]) -> Lines:
-    """Weighted CDFs as step curves from 0 to 1."""
-    edges = [cdf.errors for cdf in cdfs.values() if len(cdf.errors)]
-    low, high = (float(min(e[0] for e in edges)), float(max(e[-1] for e in edges))) if edges else (0.0, 1.0)
-    margin = 0.04 * max(high - low, 0.1)
-    lines = tuple(
-        Line(
-            strategy,
-            np.concatenate([[low - margin], cdf.errors, [high + margin]]),
-            np.concatenate([[0.0], cdf.share, [1.0]]),
-        )
-        for strategy, cdf in cdfs.items()
-        if len(cdf.errors)
-    )
-    window = (low - margin, high + margin, -0.02, 1.03)
-    return Lines(name, title, "error ÷ error of rand", "share of settings", lines, window, steps=True)
-
-
-def saved_dots(saved: LabelsSaved) -> Dots:
-    """Ratios of labels by strategy; unreached ones are inf."""
-    strategies = tuple(entry.strategy for entry in saved.medians)
-    ratios = tuple(tuple(s.ratio for s in saved.savings if s.strategy == name) for name in strategies)
-    medians = tuple((entry.ratio, entry.low, entry.high) for entry in saved.medians)
-    title = "Labels for rand's final accuracy"
-    return Dots("labels-saved", title, "labels needed ÷ labels that rand needs", strategies, ratios, medians)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from badge.errors import InputError, MissingExtraError
-from badge.report.drawings import Dots, Heat, Line, Lines, accuracy_lines
+from badge.report.drawings import Dots, Drawing, Heat, Line, Lines, accuracy_lines, thinned
 from badge.report.style import INK, RC, look
 from badge.stats import Results, Setting
 from badge.stats.checks import compared
@@ -56,7 +56,7 @@ def learning_curves(
     return figure
 
 
-def draw(drawing: Lines | Heat | Dots) -> Figure:
+def draw(drawing: Drawing) -> Figure:
     """The figure of a drawing."""
     try:
         import matplotlib
@@ -123,7 +123,7 @@ def _fill(axes: Axes, drawing: Lines) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for i, line in enumerate(drawing.lines):
-        _draw_line(axes, line, i / max(len(drawing.lines), 1), drawing.steps)
+        _draw_line(axes, line if drawing.steps else thinned(line), i / max(len(drawing.lines), 1), drawing.steps)
     if drawing.log_y and _positive(drawing):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if _decades(drawing) > 2 else (1.0, 2.0, 5.0)))

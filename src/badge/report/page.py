@@ -5,77 +5,55 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import badge
 from badge.core.writing import replacing
-from badge.stats import LabelsSaved, Matrix, Note, Results, Saving, Setting
+from badge.report.section import Section, Study
+from badge.report.sections.saved import interval
+from badge.report.sections.settings import data_rows
+from badge.stats import LabelsSaved, Matrix
 
-if TYPE_CHECKING:
-    from badge.report.build import Statistics
-    from badge.report.drawings import Dots, Heat, Lines
-    from badge.report.paper import Counterpart
+__all__ = ["headline", "write_page"]
 
-__all__ = ["write_page"]
-
-
-class Picture(NamedTuple):
-    name: str
-    title: str
-    svg: Any
-    first: bool  # begins a row: the first of a setting's two figures
-
-
-class DataRow(NamedTuple):
-    name: str
-    rows: str
-    partial: bool
-    models: str
-    batch_sizes: str
+FIGURES = """
+<div class="figures">
+{% for group in groups %}
+{% for drawing in group %}
+<figure id="{{ drawing.name }}"{% if loop.first %} class="first"{% endif %}>
+{{ pictures[drawing.name]|safe }}
+<figcaption>figures/{{ drawing.name }}</figcaption>
+</figure>
+{% endfor %}
+{% endfor %}
+</div>
+"""
 
 
-def write_page(
-    path: Path,
-    results: Results,
-    statistics: Statistics,
-    sections: Mapping[str, Sequence[tuple[Lines | Heat | Dots, str]]],
-    index: Sequence[Counterpart],
-    source: str,
-) -> None:
-    """Fill the template that lies beside this module."""
+def write_page(path: Path, study: Study, sections: Sequence[Section], pictures: Mapping[str, str], source: str) -> None:
+    """Fill the templates: each section's own, and `templates/report.html` around them."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     loader = PackageLoader("badge.report", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    pictures = {
-        name: [Picture(drawing.name, drawing.title, Markup(svg), _begins_row(drawing.name)) for drawing, svg in section]
-        for name, section in sections.items()
-    }
-    overall = statistics.penalty.overall
+    frame = environment.from_string(FIGURES)
+
+    def body(section: Section) -> Markup:
+        figures = Markup(frame.render(groups=section.figures, pictures=pictures)) if any(section.figures) else ""
+        return Markup(environment.from_string(section.words).render(section.values, figures=figures))
+
     text = environment.get_template("report.html").render(
         version=badge.__version__,
         source=source,
-        runs=len(results.runs),
-        results=results,
-        strategies=statistics.strategies,
-        data=_data_rows(results),
-        headline=headline(overall, statistics.saved),
-        overall=overall,
-        budgets=statistics.budgets,
-        pictures=pictures,
-        saved=statistics.saved,
-        saved_table=_saved_table(statistics.saved),
-        interval=interval,
-        index=index,
-        note_groups=_grouped(statistics.notes),
+        results=study.results,
+        strategies=study.statistics.strategies,
+        partial=[row for row in data_rows(study.results) if row.partial],
+        headline=headline(study.statistics.penalty.overall, study.statistics.saved),
+        sections=[{"name": s.name, "title": s.title, "body": body(s)} for s in sections if s.shown],
+        tables=[table.name for section in sections for table in section.tables],
     )
     with replacing(path) as file:
         file.write(text)
-
-
-def _begins_row(name: str) -> bool:
-    return name.startswith(("log-det-", "samplers-")) or (name.startswith("curves-") and not name.endswith("-zoomed"))
 
 
 def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
@@ -111,41 +89,5 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
     return lines
 
 
-def interval(entry: Saving) -> str:
-    """The bootstrap interval in words: "0.61 to 0.70", "above 0.9", "unknown with one repeat"."""
-    if math.isnan(entry.low):
-        return "unknown with one repeat"
-    if math.isinf(entry.low):
-        return "never reached"
-    return f"above {entry.low:.2f}" if math.isinf(entry.high) else f"{entry.low:.2f} to {entry.high:.2f}"
-
-
 def _join(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _data_rows(results: Results) -> list[DataRow]:
-    rows = []
-    for name in sorted({setting.data for setting in results.settings}):
-        here = [setting for setting in results.settings if setting.data == name]
-        said = results.completeness.get(name, "")
-        used, _, whole = said.partition(" of ")
-        models = ", ".join(sorted({setting.model for setting in here}))
-        sizes = ", ".join(f"{size:,}" for size in sorted({setting.batch_size for setting in here}))
-        rows.append(DataRow(name, said or "not said", bool(said) and used != whole, models, sizes))
-    return rows
-
-
-def _saved_table(saved: LabelsSaved) -> dict[Setting, dict[str, Saving]]:
-    table: dict[Setting, dict[str, Saving]] = {}
-    for entry in saved.savings:
-        if entry.setting is not None:
-            table.setdefault(entry.setting, {})[entry.strategy] = entry
-    return table
-
-
-def _grouped(notes: Sequence[Note]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for note in notes:
-        groups.setdefault(note.topic, []).append(note.text)
-    return groups

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from badge.core.writing import folder_for, replacing
 from badge.errors import InputError
-from badge.report.drawings import Dots, Heat, Lines
+from badge.report.drawings import Drawing
 from badge.report.figures import draw
 from badge.report.style import INK, RC
 
@@ -95,7 +95,7 @@ def save(figure: Figure, path: Path, svg: str | None = None) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=DPI, facecolor="white")
 
 
-def _draw_and_save(drawing: Lines | Heat | Dots, folder: Path) -> str:
+def _draw_and_save(drawing: Drawing, folder: Path) -> str:
     figure = draw(drawing)
     svg = svg_text(figure)
     save(figure, folder / f"{drawing.name}.svg", svg)
@@ -104,7 +104,7 @@ def _draw_and_save(drawing: Lines | Heat | Dots, folder: Path) -> str:
 
 
 def save_all(
-    drawings: Sequence[Lines | Heat | Dots], folder: Path, workers: int, advance: Callable[[float], None]
+    drawings: Sequence[Drawing], folder: Path, workers: int, advance: Callable[[float], None]
 ) -> dict[str, str]:
     """Draw every drawing into `folder` as SVG and PNG; the SVG for the page by name."""
     folder_for(folder)

@@ -1,4 +1,4 @@
-"""The figures of the paper and ours: which of our figures is which of theirs, what is missing, which grid makes it."""
+"""The paper's figures: the counterpart of each among ours, or what is missing and which grid makes it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ from typing import NamedTuple
 
 from badge.core.catalog import PAPER_STRATEGIES
 from badge.report.drawings import slug
+from badge.report.section import Section, Study
+from badge.report.tables import Table
 from badge.stats import Results, Setting
 
-__all__ = ["Counterpart", "counterparts"]
+__all__ = ["Counterpart", "counterparts", "section"]
+
+WORDS = """
+<p>All of them come from <code>badge grid grids/paper.toml grids/paper-ablation.toml --out runs/</code> and <code>badge report runs/</code>.</p>
+<div class="scroll"><table>
+<tr><th class="number">paper</th><th>what</th><th>here</th><th>state</th></tr>
+{% for row in index %}
+<tr><td class="number">{{ row.number }}</td><td>{{ row.what }}</td>
+<td>{% for name in row.ours[:4] %}<a href="#{{ name }}">{{ name }}</a>{{ ", " if not loop.last }}{% endfor %}{{ ", … (%d)"|format(row.ours|length) if row.ours|length > 4 }}</td>
+<td>{{ row.state }}</td></tr>
+{% endfor %}
+</table></div>
+"""  # noqa: E501
 
 MAIN, ABLATION = "grids/paper.toml", "grids/paper-ablation.toml"
 SIZES = (100, 1000, 10000)
@@ -44,6 +58,13 @@ class Counterpart(NamedTuple):
     what: str
     ours: tuple[str, ...]
     state: str
+
+
+def section(study: Study) -> Section:
+    index = counterparts(study.results, study.drawn)
+    rows = [(row.number, row.what, " ".join(row.ours), row.state) for row in index]
+    table = Table("paper_figures", ["paper_figure", "what", "figures", "state"], rows)
+    return Section("paper", "The paper's figures and ours", WORDS, {"index": index}, tables=[table])
 
 
 def figures_of_the_paper() -> Iterator[Theirs]:

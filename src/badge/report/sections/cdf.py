@@ -1,0 +1,61 @@
+"""Normalised errors: their distribution over all settings, by batch size and by model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from badge.report.drawings import Line, Lines, slug
+from badge.report.section import Section, Study
+from badge.report.tables import Table
+from badge.stats import Cdf, NormalizedErrors, error_cdf
+
+__all__ = ["section"]
+
+WORDS = """
+<p>Share of the settings' weight in which a strategy's mean error, divided by rand's, is at most x:
+<strong>higher is better</strong>. Every setting weighs the same.</p>
+{% if figures %}
+{{ figures }}
+{% else %}
+<p>There is nothing to show. The <a href="#notes">notes</a> say why.</p>
+{% endif %}
+"""
+
+
+def section(study: Study) -> Section:
+    errors = study.statistics.errors
+    groups: list[tuple[str, Any, str, NormalizedErrors]] = [("all", "all", "All settings", errors)]
+    for size in sorted({s.batch_size for s in errors.settings}):
+        groups.append(("batch_size", size, f"Batch size {size:,}", errors.where(batch_size=size)))
+    for model in sorted({s.model for s in errors.settings}):
+        groups.append(("model", model, f"Model {model}", errors.where(model=model)))
+    figures, rows = [], []
+    for by, group, title, table in groups:
+        cdfs = {name: error_cdf(table, name) for name in table.strategies}
+        name = slug("cdf", *([group] if by == "all" else [by, group]))
+        figures.append(_lines(name, f"{title} ({len(set(table.settings))})", cdfs))
+        for strategy, cdf in cdfs.items():
+            points = zip(cdf.errors.tolist(), cdf.weights.tolist(), cdf.share.tolist(), strict=True)
+            rows += [[by, group, strategy, *point] for point in points]
+    header = ["group_by", "group", "strategy", "normalized_error", "weight", "cdf"]
+    shown = [drawing for drawing in figures if drawing.lines]
+    return Section(
+        "cdf", "Normalised errors", WORDS, figures=[shown] if shown else [], tables=[Table("cdf", header, rows)]
+    )
+
+
+def _lines(name: str, title: str, cdfs: dict[str, Cdf]) -> Lines:
+    """Weighted CDFs as step curves from 0 to 1."""
+    cdfs = {strategy: cdf for strategy, cdf in cdfs.items() if len(cdf.errors)}
+    low = min((float(cdf.errors[0]) for cdf in cdfs.values()), default=0.0)
+    high = max((float(cdf.errors[-1]) for cdf in cdfs.values()), default=1.0)
+    margin = 0.04 * max(high - low, 0.1)
+    low, high = low - margin, high + margin
+    lines = tuple(
+        Line(strategy, np.concatenate([[low], cdf.errors, [high]]), np.concatenate([[0.0], cdf.share, [1.0]]))
+        for strategy, cdf in cdfs.items()
+    )
+    window = (low, high, -0.02, 1.03)
+    return Lines(name, title, "error ÷ error of rand", "share of settings", lines, window, steps=True)

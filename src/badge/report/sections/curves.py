@@ -1,0 +1,35 @@
+"""Learning curves: each setting in full, and zoomed to where the strategies differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from badge.report.drawings import accuracy_lines
+from badge.report.section import Section, Study
+from badge.report.tables import SETTING, Table, by_strategy
+from badge.stats import Results, Setting, learning_curve, mean_curve
+
+__all__ = ["section"]
+
+WORDS = """
+<p>Mean test accuracy over the repeats; bands are one standard error. Each setting in full, and zoomed to where the strategies
+differ.</p>
+{{ figures }}
+"""
+
+
+def section(study: Study) -> Section:
+    results, names = study.results, study.statistics.strategies
+    groups = []
+    for setting in results.settings:
+        full, zoomed = (accuracy_lines(results, setting, names, zoom) for zoom in (False, True))
+        groups.append([drawing for drawing in (full, zoomed) if drawing.lines and (drawing is full or drawing.window)])
+    header = [*SETTING, "strategy", "labels", "repeats", "test_accuracy", "standard_error"]
+    tables = [Table("curves", header, by_strategy(results, _rows))]
+    return Section("curves", "Learning curves", WORDS, figures=groups, tables=tables)
+
+
+def _rows(results: Results, setting: Setting, strategy: str) -> Iterable[tuple[Any, ...]]:
+    mean = mean_curve(learning_curve(results, setting, strategy))
+    return zip(*(column.tolist() for column in mean), strict=True)

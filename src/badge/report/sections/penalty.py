@@ -1,0 +1,44 @@
+"""Who beats whom: the penalty matrix over all settings, by batch size and by model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from badge.report.drawings import Heat, slug
+from badge.report.section import Section, Study
+from badge.report.tables import Table
+from badge.stats import Matrix, group_by
+
+__all__ = ["section"]
+
+WORDS = """
+<p>Each cell says in how many settings the row's strategy beats the column's (paired two-sided t-test over the repeats at
+level 0.05, a share of 1/n for each of a setting's n label budgets). The number in brackets counts the settings, and bounds
+every entry. The last row is the average of the column over all strategies, as in the authors' script:
+<strong>lower is better</strong>.</p>
+{% if figures %}
+{{ figures }}
+{% else %}
+<p>No setting has label budgets, so there is no matrix. The <a href="#notes">notes</a> say why.</p>
+{% endif %}
+"""
+
+
+def section(study: Study) -> Section:
+    penalty = study.statistics.penalty
+    overall, by_size, by_model = penalty.overall, group_by(penalty, "batch_size"), group_by(penalty, "model")
+    heats = [Heat("penalty-all", f"All settings ({overall.settings})", overall)]
+    for size, matrix in by_size.items():
+        heats.append(Heat(slug("penalty", "batch size", size), f"Batch size {size:,} ({matrix.settings})", matrix))
+    for model, matrix in by_model.items():
+        heats.append(Heat(slug("penalty", "model", model), f"Model {model} ({matrix.settings})", matrix))
+    tables = [Table("penalty_matrix", ["strategy", *penalty.strategies], _rows(overall), latex=True)]
+    for by, groups in (("batch_size", by_size), ("model", by_model)):
+        rows = [[group, *row] for group, matrix in groups.items() for row in _rows(matrix)]
+        tables.append(Table(f"penalty_matrix_by_{by}", [by, "strategy", *penalty.strategies], rows, latex=True))
+    return Section("penalty", "Who beats whom", WORDS, figures=[heats] if overall.settings else [], tables=tables)
+
+
+def _rows(matrix: Matrix) -> list[list[Any]]:
+    rows = [[name, *values] for name, values in zip(matrix.strategies, matrix.values.tolist(), strict=True)]
+    return [*rows, ["average", *matrix.averages.tolist()]]

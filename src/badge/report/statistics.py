@@ -1,0 +1,85 @@
+"""The numbers that several sections share, and which strategies are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
+from badge.errors import InputError
+from badge.stats import (
+    Budgets,
+    LabelsSaved,
+    NormalizedErrors,
+    Note,
+    Penalty,
+    Results,
+    budget_notes,
+    capped_notes,
+    coverage_notes,
+    label_budgets,
+    normalized_errors,
+    penalty_matrix,
+    saved_labels,
+)
+from badge.stats.checks import compared
+
+__all__ = ["Statistics", "chosen_strategies", "evaluate"]
+
+
+class Statistics(NamedTuple):
+    """The paper's statistics of some results, and what to know about them."""
+
+    strategies: tuple[str, ...]
+    budgets: tuple[Budgets, ...]
+    penalty: Penalty
+    errors: NormalizedErrors
+    saved: LabelsSaved
+    notes: tuple[Note, ...]
+
+
+def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> tuple[tuple[str, ...], list[Note]]:
+    """The strategies to compare: those wanted; else the paper's seven and one's own, as far as there are results.
+
+    Where these are fewer than two, all strategies are compared.
+
+    >>> from badge.stats import example
+    >>> chosen_strategies(example())[0]
+    ('badge', 'rand')
+    """
+    there = compared(results, None)
+    if wanted is not None:
+        wanted = compared(results, wanted)
+        for name in wanted:
+            if name not in there:
+                raise InputError(f"there are no results of the strategy {name!r}; there are of {', '.join(there)}")
+        if len(set(wanted)) < len(wanted):
+            raise InputError(f"a strategy is named twice: {', '.join(wanted)}")
+        return wanted, []
+    usual = tuple(name for name in there if name in PAPER_STRATEGIES or name not in STRATEGIES)
+    chosen = usual if len(usual) >= 2 else there
+    notes = []
+    if absent := [name for name in PAPER_STRATEGIES if name not in there]:
+        notes.append(Note("missing strategies", f"no results at all of {', '.join(absent)}"))
+    if others := [name for name in there if name not in chosen]:
+        text = f"{', '.join(others)}: not among the paper's seven; --strategies names others to compare"
+        notes.append(Note("strategies left out of the comparisons", text))
+    return chosen, notes
+
+
+def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Statistics:
+    """All statistics of the paper's protocol.
+
+    >>> from badge.stats import example
+    >>> evaluate(example()).penalty.overall.values.tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    names, notes = chosen_strategies(results, strategies)
+    budgets = tuple(label_budgets(results, setting) for setting in results.settings)
+    penalty, errors = penalty_matrix(results, names), normalized_errors(results, names)
+    saved = saved_labels(results, names)
+    partial = [(data, text) for data, text in results.completeness.items() if len(set(text.split(" of "))) > 1]
+    notes = [Note("data sets used in part", f"{data}: {text} rows") for data, text in reversed(partial)] + notes
+    notes += [*results.notes, *coverage_notes(results, names), *capped_notes(results), *budget_notes(results, budgets)]
+    notes += [*penalty.notes, *errors.notes, *saved.notes]
+    return Statistics(names, budgets, penalty, errors, saved, tuple(notes))
