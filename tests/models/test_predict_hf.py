@@ -163,6 +163,7 @@ def test_the_mask_is_passed_on(tokenizer: Any) -> None:
     assert not torch.allclose(unmasked, together, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # read by peft
 def test_token_types_reach_a_model_inside_peft(tokenizer: Any) -> None:
     from peft import LoraConfig, TaskType, get_peft_model
 

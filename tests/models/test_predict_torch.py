@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 
 import badge
 from badge.errors import InputError, ModelError
+from badge.models import borrowed
 
 N, D_IN, D, C = 37, 6, 8, 3
 X = torch.randn(N, D_IN, generator=torch.Generator().manual_seed(0))
@@ -340,22 +342,36 @@ def test_the_model_is_left_as_it_was(fail: type[BaseException] | None, device: s
     assert same(before, fingerprint_of_state(net))
 
 
-def test_the_model_goes_to_the_device_and_comes_back() -> None:
-    from badge.models.network import on_device
+@pytest.mark.parametrize("fail", [None, KeyboardInterrupt])
+def test_the_model_goes_to_the_device_and_comes_back(
+    fail: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be no second device here: the one that loses all numbers is the hardest to come back from."""
+    monkeypatch.setattr(borrowed, "usable_device", torch.device)
+    net = Net()
+    net(X).sum().backward()
+    before, tensors = fingerprint_of_state(net), list(net.parameters())
+    with pytest.raises(fail) if fail else nullcontext(), borrowed.on_device(net, "meta") as place:
+        assert place.type == net.fc.weight.device.type == net.body[1].running_mean.device.type == "meta"
+        if fail:
+            raise fail
+    assert same(before, fingerprint_of_state(net))
+    assert all(a is b for a, b in zip(tensors, net.parameters(), strict=True))
+    assert all(p.grad is not None and p.grad.device.type == "cpu" for p in net.parameters())
 
-    class Traveller(Net):
-        def to(self, device: Any) -> Any:  # what would be done: there may be no second device here
-            journey.append(str(device))
-            return self
 
-    journey: list[str] = []
-    with pytest.raises(KeyboardInterrupt), on_device(Traveller(), "meta") as place:
-        assert str(place) == "meta"
-        raise KeyboardInterrupt
-    assert journey == ["meta", "cpu"]
+def test_a_model_keeps_its_weights_when_the_device_has_no_numbers() -> None:
+    net = Net()
+    before = fingerprint_of_state(net)
+    with pytest.raises(InputError, match="device='meta' cannot be used: it holds no numbers"):
+        badge.predict(net, X, device="meta")
+    assert same(before, fingerprint_of_state(net))
+
+
+def test_a_model_on_two_devices_stays_there() -> None:
     spread = Net()
     spread.fc.to("meta")
-    with pytest.raises(InputError, match=r"spread over \['cpu', 'meta'\]"), on_device(spread, "cpu"):
+    with pytest.raises(InputError, match=r"spread over \['cpu', 'meta'\]"), borrowed.on_device(spread, "cpu"):
         pass
 
 

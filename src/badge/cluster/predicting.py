@@ -6,10 +6,10 @@ import hashlib
 import os
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,71 +25,68 @@ from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models import digest
-from badge.models import predict as predict_here
 from badge.models.digest import SAMPLE, value_digest
-from badge.models.heads import named_head
 from badge.models.network import model_dtype, unwrap
+from badge.models.one_pass import Pass
+from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
 from badge.outputs.parts import Part
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["predict"]
 
-#: A part has at most so many rows, and input and output of at most so many bytes: a worker holds both.
+#: Most rows of a part, and most bytes of its input and output together: a worker holds both.
 PART_ROWS, PART_BYTES = 2**17, 2**28
-#: How often a part is tried again whose worker died.
+#: A part whose worker dies is tried again, at most this many times.
 RETRIES = 5
 
 
+@takes_options(ClusterOptions)
 def predict(
     model: Any,
     dataset: Any,
     out: str | os.PathLike[str],
     *,
     id: str | None = None,
-    batch_size: int = 256,
     workers: int | None = None,
     address: str | None = None,
-    head: str | nn.Module | None = None,
-    tokenizer: Any = None,
-    processor: Any = None,
-    max_length: int | None = None,
-    autocast: bool | torch.dtype | None = None,
-    multilabel: bool | None = None,
-    progress: bool = False,
+    **options: Unpack[ClusterOptions],
 ) -> Outputs:
     """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
 
-    model:   as in `badge.predict`; each worker has its own copy, on its GPU where the cluster has some.
-    dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of `badge.predict`.
-    out:     a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
-    id:      the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-    workers: at most so many copies of the model (default: one per GPU, or per core where there are none).
-    address: of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
+    model:      as in `badge.predict`; each worker has its own copy, on its GPU where the cluster has some.
+    dataset:    a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
+                `badge.predict`.
+    out:        a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+    id:         the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
+    workers:    most copies of the model (default: one per GPU, or per core where there are none).
+    address:    of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
+    {options}
 
-    The other arguments are those of `badge.predict`. Row i of the outputs is row i of the data, and `ids[i]` its name.
+    Row i of the outputs is row i of the data, and `ids[i]` its name.
     """
-    if isinstance(head, nn.Module):
-        head = named_head(unwrap(model), head)[0]  # a module is another one once it is pickled; its name is not
-    options = {"batch_size": batch_size, "head": head, "tokenizer": tokenizer, "processor": processor}
-    options |= {"max_length": max_length, "autocast": autocast, "multilabel": multilabel}
+    how = Options.of("predict", ClusterOptions, options)
+    how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
     job = Job(
         path_of(out, "out").absolute(),
         id,
         pickled(model, "the model", ModelError),
-        pickled(options, "the tokenizer or processor", ModelError),
+        pickled(how, "the tokenizer or processor", ModelError),
         _half(model),
     )
     workers = None if workers is None else whole(workers, "workers")
     with connected(address) as ray:
         plan = dataset if isinstance(dataset, Plan) else pieces.plan(ray, dataset, id)
-        tried = predict_here(model, plan.first, **options)  # what cannot work fails here, not on every worker
-        carried, rows = _carried(ray, plan), _part_rows(plan, tried, batch_size)
-        settings = " ".join(f"{key}={_named(value)}" for key, value in options.items())
+        tried = Pass.of(model, plan.first, replace(how, progress=False)).outputs()  # what cannot work fails here
+        carried, rows = _carried(ray, plan), _part_rows(plan, tried, how.batch_size)
+        settings = f"batch_size={how.batch_size} {how.identity()}".strip()  # parts are whole batches
         job.identity |= {"model": digest.model_digest(model), "pool": plan.digest, "set of options": settings}
         if not parts.begin(job.directory, job.identity):
             how_many = workers or gpus(ray) or cpus(ray)
             given = ray, plan, job, rows, how_many
-            with bar("predicting", plan.rows, enabled=progress) as advance:
+            with bar("predicting", plan.rows, enabled=how.progress) as advance:
                 made = []
                 for part in _from_pool(*given, carried) if plan.dataset is None else _from_dataset(*given):
                     advance(part.rows)
@@ -121,13 +118,13 @@ class Worker:
         self.job = job
         self.model, self.options = pickle.loads(job.model), pickle.loads(job.options)
         on_gpu = torch.cuda.is_available() and isinstance(self.model, nn.Module)
-        self.device = "cuda" if on_gpu else None
+        self.options = replace(self.options, device="cuda" if on_gpu else None, progress=False)
 
     def part(self, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
         found = parts.existing(self.job.directory, key, self.job.identity)
         if found is not None:
             return found
-        said = predict_here(self.model, pool, device=self.device, **self.options)
+        said = Pass.of(self.model, pool, self.options).outputs()
         h = said.embeddings.half() if self.job.half else said.embeddings
         arrays = said.probabilities.numpy(), h.numpy()
         return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
@@ -222,11 +219,6 @@ def _check_made(directory: Path, plan: Plan, made: Sequence[Part]) -> None:
             raise InputError(
                 f"{directory / part.name} was written by a worker and is not here: all nodes must see the directory out="
             )
-
-
-def _named(option: Any) -> str:
-    plain = option is None or isinstance(option, str | int | torch.dtype)
-    return str(option) if plain else f"{type(option).__name__}:{len(option) if hasattr(option, '__len__') else ''}"
 
 
 def _half(model: Any) -> bool:

@@ -17,6 +17,11 @@ def usable_device(device: str | torch.device) -> torch.device:
     badge.errors.InputError: device='gpu' cannot be used: ...
     """
     try:
-        return torch.empty(0, device=device).device
+        usable = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         raise InputError(f"device={str(device)!r} cannot be used: {str(error).splitlines()[0][:200]}") from error
+    if usable.type == "meta":
+        raise InputError(
+            "device='meta' cannot be used: it holds no numbers, so a model that goes there loses its weights"
+        )
+    return usable

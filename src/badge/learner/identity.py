@@ -13,8 +13,8 @@ import numpy as np
 
 from badge.errors import JournalError
 from badge.learner.ids import Ids
+from badge.models.borrowed import random_state_kept
 from badge.models.digest import SAMPLE, value_digest
-from badge.models.network import random_state_kept
 from badge.models.pools import open_pool
 
 __all__ = ["check_pool", "identify"]

@@ -15,8 +15,8 @@ from badge.core.arrays import native
 from badge.core.masks import unmasked
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
-from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, positional, without_label
-from badge.models.pools import Pool, is_hf_dataset, stacked
+from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, without_label
+from badge.models.pools import OpenPool, is_hf_dataset, stacked
 from badge.models.tables import is_frame, series
 
 __all__ = ["Batches", "as_table", "for_estimator", "for_network", "network_inputs"]
@@ -28,15 +28,15 @@ NUMBERS = Encoder()
 Batches = Callable[[int], Iterator[tuple[int, Any]]]
 
 
-def for_network(pool: Pool, model: nn.Module, batch_size: int, encoder: Encoder) -> Batches:
+def for_network(pool: OpenPool, model: nn.Module, batch_size: int, encoder: Encoder, forward: Forward) -> Batches:
     """Batches as the arguments of a network's `forward`."""
-    names, forward = forward_names(model), positional(model)
+    names = forward_names(model)
     if pool.loader is not None:
         return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder, forward))
     return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, forward[0], names))
 
 
-def for_estimator(pool: Pool, batch_size: int) -> Batches:
+def for_estimator(pool: OpenPool, batch_size: int) -> Batches:
     """Batches as rows of an array, table, sparse matrix or list."""
     if pool.loader is not None:
         return _of_loader(
@@ -45,7 +45,7 @@ def for_estimator(pool: Pool, batch_size: int) -> Batches:
     return _of_parts(pool, batch_size, lambda part, start: as_table(part, start))
 
 
-def _of_parts(pool: Pool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
+def _of_parts(pool: OpenPool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
     def batches(start: int) -> Iterator[tuple[int, Any]]:
         while start < pool.rows:
             stop = min(start + batch_size, next((end for end in pool.ends if end > start), pool.rows), pool.rows)

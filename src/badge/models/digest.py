@@ -14,8 +14,9 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from badge.errors import ModelError
-from badge.models.network import random_state_kept, unwrap
-from badge.models.pools import Pool, open_pool
+from badge.models.borrowed import random_state_kept
+from badge.models.network import unwrap
+from badge.models.pools import OpenPool, open_pool
 from badge.models.tables import is_frame, series
 
 __all__ = ["fingerprint", "model_digest", "pool_digest", "value_digest", "whole_digest"]
@@ -57,7 +58,7 @@ def fingerprint(pool: Any) -> dict[str, Any]:
     return {"length": opened.rows, "digest": pool_digest(opened)}
 
 
-def pool_digest(pool: Pool) -> str:
+def pool_digest(pool: OpenPool) -> str:
     """A digest of a fixed sample of the inputs; a dataset that augments at random gives the same ones each time."""
     digest = hashlib.sha256()
     with random_state_kept():
@@ -66,7 +67,7 @@ def pool_digest(pool: Pool) -> str:
     return digest.hexdigest()[:16]
 
 
-def whole_digest(pool: Any, opened: Pool) -> str:
+def whole_digest(pool: Any, opened: OpenPool) -> str:
     """Length and content of a pool: all of arrays, tables, texts and lists; of a dataset a sample, or its `digest()`."""
     digest = hashlib.blake2b(f"{opened.rows} {pool_digest(opened)}".encode(), digest_size=16)
     if callable(getattr(type(pool), "digest", None)):
@@ -105,7 +106,7 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(value_digest(value))
 
 
-def _item_digest(pool: Pool, position: int) -> bytes:
+def _item_digest(pool: OpenPool, position: int) -> bytes:
     """Digest of one item, read twice: one that comes out different (a generator of its own) counts by its type alone."""
     item: Any = None
     found = []

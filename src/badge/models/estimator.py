@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,11 @@ from torch import Tensor, nn
 
 from badge.core.arrays import as_array, as_tensor
 from badge.errors import BadgeError, InputError, ModelError
-from badge.models.network import NOT_ASKED, Run, Said, random_state_kept, running
+from badge.models.borrowed import random_state_kept
+from badge.models.network import NOT_ASKED, Network, Said
+from badge.models.options import Options
 
-__all__ = ["final_step", "has_labels", "is_skorch", "running_estimator", "skorch_module"]
+__all__ = ["Estimator", "final_step", "has_labels", "is_skorch", "skorch_module"]
 
 #: A sparse matrix becomes embeddings up to this size; hashed texts have a million columns.
 DENSE_BYTES = 4 * 2**30
@@ -66,66 +67,68 @@ class _Both:
         return self.second.transform(self.first.transform(x))
 
 
-@contextmanager
-def running_estimator(
-    model: Any,
-    *,
-    device: str | torch.device | None = None,
-    head: Any = None,
-    autocast: bool | torch.dtype | None = None,
-    multilabel: bool | None = None,
-    embeddings: bool = True,
-    rows_in_all: int = 0,
-) -> Iterator[Run]:
-    """A function that runs a fitted estimator on rows of a pool, which has so many `rows_in_all`.
+class Estimator:
+    """A fitted estimator that is called with rows of a pool inside a `with` block; the pool has `rows` in all.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    >>> with running_estimator(model) as run:
+    >>> with Estimator(model, Options(), rows=2) as run:
     ...     p, h, _ = run(2, np.array([[0.0], [2.0]]))
     >>> p.shape, h.tolist()
     (torch.Size([2, 2]), [[0.0], [2.0]])
     """
-    before, final = final_step(model)
-    if is_skorch(final):
-        how: dict[str, Any] = {"device": device, "head": head, "autocast": autocast, "multilabel": multilabel}
-        how |= {"embeddings": embeddings}
-        with running(skorch_module(final), **how) as run_module:
-            yield lambda rows, x: run_module(rows, _dense(before.transform(x)).float())
-        return
-    if head is not None or device is not None or autocast:
-        raise InputError(f"head, device and autocast are for PyTorch models, not for {type(final).__name__}")
-    if not hasattr(final, "predict_proba"):
-        raise ModelError(
-            f"{type(final).__name__} has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV, or "
-            "use badge.Outputs with your own probabilities"
-        )
 
-    labels = has_labels(final)
-    if multilabel is not None and multilabel != labels:
-        fitted = "several labels" if labels else "one label"
-        raise ModelError(f"{type(final).__name__} was fitted on {fitted} per row: leave out multilabel={multilabel}")
+    def __init__(self, model: Any, options: Options, rows: int) -> None:
+        self.before, self.final = final_step(model)
+        self.rows, self.embeddings = rows, options.embeddings is not False
+        self.network = Network(skorch_module(self.final), options) if is_skorch(self.final) else None
+        name = type(self.final).__name__
+        if self.network is not None:
+            return
+        if options.reader is not None or options.max_length is not None:
+            raise InputError("tokenizer, processor and max_length are for networks: put a vectorizer into the pipeline")
+        if options.head is not None or options.device is not None or options.autocast:
+            raise InputError(f"head, device and autocast are for PyTorch models, not for {name}")
+        if not hasattr(self.final, "predict_proba"):
+            raise ModelError(
+                f"{name} has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV, or use badge.Outputs "
+                "with your own probabilities"
+            )
+        self.labels = has_labels(self.final)
+        if options.multilabel is not None and options.multilabel != self.labels:
+            fitted = "several labels" if self.labels else "one label"
+            raise ModelError(f"{name} was fitted on {fitted} per row: leave out multilabel={options.multilabel}")
 
-    def run(rows: int, given: Any) -> Said:
+    def __enter__(self) -> Estimator:
+        self._kept = random_state_kept() if self.network is None else self.network
+        self._kept.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._kept.__exit__(*error)
+
+    def __call__(self, rows: int, given: Any) -> Said:
+        if self.network is not None:
+            return self.network(rows, _dense(self.before.transform(given)).float())
         try:
-            x = given if before is None else before.transform(given)
-            p = final.predict_proba(x)
+            x = given if self.before is None else self.before.transform(given)
+            p = self.final.predict_proba(x)
         except BadgeError:
             raise
         except Exception as error:  # whatever an estimator makes of rows that are not its own
-            shape = f"{type(given).__name__} {list(given.shape)}" if hasattr(given, "shape") else type(given).__name__
-            reason = " ".join(str(error).split())[:300]
-            raise ModelError(
-                f"{type(final).__name__} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {reason}"
-            ) from error
-        p = _of_each_label(final, p) if labels and isinstance(p, list) else p
+            raise _cannot_run(self.final, given, error) from error
+        p = _of_each_label(self.final, p) if self.labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
-            raise ModelError(f"predict_proba of {type(final).__name__} gave no [N, C] array of probabilities")
-        h = _embedding(final, x, max(rows, rows_in_all)) if embeddings else NOT_ASKED
-        return Said(torch.from_numpy(p.astype(np.float32)), h, labels)
+            raise ModelError(f"predict_proba of {type(self.final).__name__} gave no [N, C] array of probabilities")
+        h = _embedding(self.final, x, max(rows, self.rows)) if self.embeddings else NOT_ASKED
+        return Said(torch.from_numpy(p.astype(np.float32)), h, self.labels)
 
-    with random_state_kept():
-        yield run
+
+def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:
+    name, kind = type(final).__name__, type(given).__name__
+    shape = f"{kind} {list(given.shape)}" if hasattr(given, "shape") else kind
+    reason = " ".join(str(error).split())[:300]
+    return ModelError(f"{name} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {reason}")
 
 
 def has_labels(final: Any) -> bool:

@@ -7,6 +7,7 @@ input at the token that was kept.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -98,7 +99,13 @@ class Recorder:
                 handle.remove()
 
     def _hook(self, name: str) -> Any:
-        def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        mine = threading.get_ident()
+
+        def record(module: nn.Module, args: tuple[Any, ...], *more: Any) -> None:
+            # The owner of the model may run it in another thread meanwhile, and see a hook that is half registered.
+            if threading.get_ident() != mine:
+                return
+            kwargs, output = more
             x = args[0] if args else next(iter(kwargs.values()), None)
             index = self.counts.get(name, 0)
             self.counts[name] = index + 1

@@ -1,21 +1,20 @@
-"""Run a network on batches in eval mode and leave it as it was: modes, hooks, gradients, random state, device."""
+"""Run a network on batches of a pool: probabilities and the input of its output layer."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from badge.core.devices import usable_device
-from badge.errors import BadgeError, InputError, ModelError
+from badge.errors import BadgeError, ModelError
 from badge.models import answers, heads, inputs, links, scripted
+from badge.models.borrowed import borrowed
+from badge.models.options import Options
 
-__all__ = ["Run", "Said", "eval_mode", "model_dtype", "random_state_kept", "running", "says_multilabel", "unwrap"]
+__all__ = ["Network", "Run", "Said", "model_dtype", "says_multilabel", "unwrap"]
 
 
 #: why outputs hold no embeddings where predict was told to leave them out
@@ -62,176 +61,113 @@ def model_dtype(model: nn.Module) -> torch.dtype | None:
     return found.pop() if len(found) == 1 else None
 
 
-@contextmanager
-def random_state_kept(device: torch.device | None = None) -> Iterator[None]:
-    """Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were."""
-    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    use_cuda = torch.cuda.is_available() and (started or (device is not None and device.type == "cuda"))
-    cuda = torch.cuda.get_rng_state_all() if use_cuda else None
-    mps = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
-        torch.set_rng_state(cpu)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
-        if mps is not None:
-            torch.mps.set_rng_state(mps)
+class Network:
+    """A network that is called with batches inside a `with` block; outside it the network is as it was before.
 
+    The first batch tells where the logits are in what the network returns, and which layer gives them; from then on only
+    that layer is watched. Without embeddings an output layer need not be found.
 
-@contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Every submodule in eval mode, then each back in its own mode.
-
-    The flags are set one by one: `train()` may be overridden to do more, and would lose modes that differ below it.
-    """
-    modes = [(module, module.training) for module in model.modules() if hasattr(module, "training")]  # a frozen one not
-    try:
-        for module, _ in modes:
-            module.training = False
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-@contextmanager
-def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
-    """The model on `device` (None: where it is), and afterwards where it was."""
-    places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
-    home = next(iter(model.parameters()), next(iter(model.buffers()), torch.empty(0))).device
-    wanted = home if device is None else usable_device(device)
-    if wanted == home and (device is None or len(places) <= 1):
-        yield home
-        return
-    if len(places) > 1:
-        raise InputError(f"the model is spread over {sorted(map(str, places))}: leave out device={str(device)!r}")
-    try:
-        model.to(wanted)
-        yield wanted
-    finally:
-        model.to(home)
-
-
-def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
-    if autocast is None or autocast is False:
-        return nullcontext()
-    if autocast is True:
-        return torch.autocast(device.type)
-    if isinstance(autocast, torch.dtype):
-        return torch.autocast(device.type, dtype=autocast)
-    raise InputError(f"autocast must be True, a torch dtype or None, not {autocast!r}")
-
-
-def _uncompiled() -> Any:
-    """Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on)."""
-    set_stance = getattr(torch.compiler, "set_stance", None)
-    return nullcontext() if set_stance is None else set_stance("force_eager")
-
-
-@contextmanager
-def running(
-    model: nn.Module,
-    *,
-    device: str | torch.device | None = None,
-    head: str | nn.Module | None = None,
-    autocast: bool | torch.dtype | None = None,
-    multilabel: bool | None = None,
-    embeddings: bool | Literal["only"] = True,
-) -> Iterator[Run]:
-    """A function that runs the model on one batch; outside the block the model is as it was before.
-
-    Without `embeddings` an output layer need not be found.
-
-    >>> with running(nn.Linear(3, 2)) as run:
+    >>> with Network(nn.Linear(3, 2)) as run:
     ...     p, h, _ = run(4, torch.zeros(4, 3))
     >>> p.shape, h.shape
     (torch.Size([4, 2]), torch.Size([4, 3]))
     """
-    model = unwrap(model)
-    with ExitStack() as stack:
-        place = stack.enter_context(on_device(model, device))
-        stack.enter_context(random_state_kept(place))
-        stack.enter_context(eval_mode(model))
-        stack.enter_context(_uncompiled())
-        casting = _autocast(place, autocast)
-        dtype, takes = None if autocast else model_dtype(model), inputs.positional(model)
-        takes_pixels = getattr(model, "main_input_name", None) == "pixel_values"  # a model of Hugging Face
-        wanted = None if head is None else heads.named_head(model, head)
-        watch: heads.Recorder = (
-            scripted.ScriptRecorder(model)
-            if scripted.is_scripted(model)
-            else heads.Recorder({**heads.linear_layers(model), **dict([wanted] if wanted else [])}, searching=True)
-        )
-        attached = ExitStack()
-        stack.enter_context(attached)
-        attached.enter_context(watch.attached())
-        found: heads.Head | None = None
-        answer: answers.Answer | None = None
-        labels = says_multilabel(model) if multilabel is None else multilabel
 
-        def forward(batch: Any) -> tuple[Any, Tensor | None]:
-            args, kwargs = inputs.bind(model, batch, takes)
-            args, kwargs = inputs.place((args, kwargs), place, dtype)
-            if takes_pixels:
-                inputs.check_pixels(args, kwargs, dtype)
-            watch.clear()
+    def __init__(self, model: nn.Module, options: Options | None = None, takes: inputs.Forward | None = None) -> None:
+        self.options = options or Options()
+        self.model = unwrap(model)
+        self.takes = takes or inputs.positional(self.model)
+        self.embeddings = True if self.options.embeddings is None else self.options.embeddings
+        multilabel = self.options.multilabel
+        self.labels = says_multilabel(self.model) if multilabel is None else multilabel
+        self.dtype = None if self.options.autocast else model_dtype(self.model)
+        self.takes_pixels = getattr(self.model, "main_input_name", None) == "pixel_values"  # a model of Hugging Face
+        self.wanted = None if self.options.head is None else heads.named_head(self.model, self.options.head)
+        self.headless = False
+        self.answer: answers.Answer | None = None
+        self.head: heads.Head | None = None
+
+    def __enter__(self) -> Network:
+        with ExitStack() as stack:
+            self.device = stack.enter_context(borrowed(self.model, self.options.device))
+            self._watching = stack.enter_context(ExitStack())
+            if scripted.is_scripted(self.model):
+                self._watch(scripted.ScriptRecorder(self.model))
+            else:
+                named = dict([self.wanted] if self.wanted else [])
+                self._watch(heads.Recorder({**heads.linear_layers(self.model), **named}, searching=True))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _watch(self, recorder: heads.Recorder) -> None:
+        """Record the calls of these layers, and of no others."""
+        self._watching.close()
+        self.recorder = recorder
+        self._watching.enter_context(recorder.attached())
+
+    def __call__(self, rows: int, batch: Any) -> Said:
+        output, mask = self._forward(batch)
+        if self.embeddings != "only":
+            return self._classified(rows, output, mask)
+        if not self.headless:
             try:
-                with torch.no_grad(), casting, watch.watching():
-                    return model(*args, **kwargs), kwargs.get("attention_mask")
-            except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
-                if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
+                return self._classified(rows, output, mask)._replace(probabilities=None)
+            except ModelError:
+                self.headless = self.head is None and self.wanted is None and not _has_logits(output)
+                if not self.headless:
                     raise
-                raise _cannot_run(error, [*args, *kwargs.values()], dtype) from error
+                self._watching.close()
+        return Said(None, answers.rows_of(output, mask))
 
-        headless = False
+    def _forward(self, batch: Any) -> tuple[Any, Tensor | None]:
+        args, kwargs = inputs.place(inputs.bind(self.model, batch, self.takes), self.device, self.dtype)
+        if self.takes_pixels:
+            inputs.check_pixels(args, kwargs, self.dtype)
+        self.recorder.clear()
+        try:
+            with torch.no_grad(), _autocast(self.device, self.options.autocast), self.recorder.watching():
+                return self.model(*args, **kwargs), kwargs.get("attention_mask")
+        except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
+            if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
+                raise
+            raise _cannot_run(error, [*args, *kwargs.values()], self.dtype) from error
 
-        def run(rows: int, batch: Any) -> Said:
-            nonlocal headless
-            output, mask = forward(batch)
-            if embeddings != "only":
-                return classified(rows, output, mask)
-            if not headless:
-                try:
-                    return classified(rows, output, mask)._replace(probabilities=None)
-                except ModelError:
-                    headless = found is None and wanted is None and not _has_logits(output)
-                    if not headless:
-                        raise
-                    attached.close()
-            return Said(None, answers.rows_of(output, mask))
-
-        def classified(rows: int, output: Any, mask: Tensor | None) -> Said:
-            nonlocal found, answer, watch, labels
-            calls, parts = watch.all(), answers.parts_of(output)
-            if answer is None:
-                answer = answers.decide(parts, rows, calls, None if wanted is None else wanted[0])
-            logits = _rows_of_logits(parts[answer.logits], rows)
-            returned = None if answer.embedding is None else parts[answer.embedding]
-            if found is None:
-                try:
-                    found = _settle(watch.modules, calls, logits, wanted, returned, labels)
-                except ModelError:
-                    if embeddings:
-                        raise
-                    found = heads.Head("", nn.Identity(), -1, links.own_link(logits, labels))
-                labels = links.are_labels(labels, found.link, logits.shape[1])
-                attached.close()  # from here on only the head is watched
-                watch = watch.narrowed(found.name) if found.index >= 0 else heads.Recorder({}, searching=False)
-                attached.enter_context(watch.attached())
-            if found.index < 0:
-                h = returned if embeddings and returned is not None else NOT_ASKED
-                return Said(links.probabilities(logits, found.link, None, bool(labels)), h, bool(labels))
-            call = next((c for c in calls if c.name == found.name and c.index == found.index), None)
+    def _classified(self, rows: int, output: Any, mask: Tensor | None) -> Said:
+        calls, parts = self.recorder.all(), answers.parts_of(output)
+        if self.answer is None:
+            self.answer = answers.decide(parts, rows, calls, None if self.wanted is None else self.wanted[0])
+        logits = _rows_of_logits(parts[self.answer.logits], rows)
+        returned = None if self.answer.embedding is None else parts[self.answer.embedding]
+        if self.head is None:
+            self.head = self._found_head(calls, logits, returned)
+            self.labels = links.are_labels(self.labels, self.head.link, logits.shape[1])
+            there = self.head.index >= 0
+            self._watch(self.recorder.narrowed(self.head.name) if there else heads.Recorder({}, searching=False))
+        call, h = None, NOT_ASKED if returned is None else returned
+        if self.head.index >= 0:
+            call = next((c for c in calls if c.name == self.head.name and c.index == self.head.index), None)
             if call is None:
-                raise ModelError(f"the head {found.name!r} did not run on a batch of {rows} rows")
-            h = heads.embedding_of(call, logits, mask) if embeddings else NOT_ASKED
-            return Said(links.probabilities(logits, found.link, call, bool(labels)), h, bool(labels))
+                raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
+            h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
+        p = links.probabilities(logits, self.head.link, call, bool(self.labels))
+        return Said(p, h if self.embeddings else NOT_ASKED, bool(self.labels))
 
-        yield run
+    def _found_head(self, calls: list[heads.Call], logits: Tensor, returned: Tensor | None) -> heads.Head:
+        try:
+            return _settle(self.recorder.modules, calls, logits, self.wanted, returned, self.labels)
+        except ModelError:
+            if self.embeddings:
+                raise
+            return heads.Head("", nn.Identity(), -1, links.own_link(logits, self.labels))
+
+
+def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
+    if autocast is None:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=autocast if isinstance(autocast, torch.dtype) else None)
 
 
 def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -> BadgeError:

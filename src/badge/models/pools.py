@@ -22,7 +22,7 @@ from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, without_label
 from badge.models.tables import is_frame, listed, series, without_label_columns
 
-__all__ = ["Ids", "Pool", "is_hf_dataset", "length", "open_pool", "stacked", "take"]
+__all__ = ["Ids", "OpenPool", "is_hf_dataset", "length", "open_pool", "stacked", "take"]
 
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 #: Which examples: a range, or positions.
@@ -30,7 +30,7 @@ Which = slice | Ids
 
 
 @dataclass(frozen=True)
-class Pool:
+class OpenPool:
     """The examples `which`, one example, and (for trainers) examples in a form of their own; labels are left out."""
 
     rows: int
@@ -59,7 +59,7 @@ def take(pool: Any, ids: Ids) -> Any:
     return open_pool(pool).take(np.asarray(ids, dtype=np.int64))
 
 
-def open_pool(pool: Any, forward: Forward | None = None) -> Pool:
+def open_pool(pool: Any, forward: Forward | None = None) -> OpenPool:
     """A pool of any kind; `forward` is how many inputs the model needs and takes, where one is known."""
     opened = _open(pool, forward)
     if opened.rows == 0:
@@ -67,7 +67,7 @@ def open_pool(pool: Any, forward: Forward | None = None) -> Pool:
     return opened
 
 
-def _open(pool: Any, forward: Forward | None) -> Pool:
+def _open(pool: Any, forward: Forward | None) -> OpenPool:
     if isinstance(pool, DataLoader):
         check_loader(pool)
         return replace(_open(pool.dataset, None), loader=pool)  # its own collate_fn may sort the parts out
@@ -95,12 +95,12 @@ def _open(pool: Any, forward: Forward | None) -> Pool:
     return _sequence(pool, forward)
 
 
-def _plain(rows: int, part: Callable[[Which], Any], item: Callable[[int], Any]) -> Pool:
+def _plain(rows: int, part: Callable[[Which], Any], item: Callable[[int], Any]) -> OpenPool:
     """A pool whose ranges and positions come alike."""
-    return Pool(rows, part, item, part)
+    return OpenPool(rows, part, item, part)
 
 
-def _array(pool: Any, forward: Forward | None) -> Pool:
+def _array(pool: Any, forward: Forward | None) -> OpenPool:
     if pool.ndim == 0:
         raise InputError("the pool is a single number: an array with one row per example is needed")
     if isinstance(pool, Tensor):
@@ -119,7 +119,7 @@ def _index(which: Which, device: torch.device) -> Any:
     return which if isinstance(which, slice) else torch.from_numpy(which).to(device)
 
 
-def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> Pool:
+def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> OpenPool:
     """A TensorDataset: its tensors but for the labels; one tensor, or a tuple of them."""
     kept = without_label(tuple(part[:1] for part in parts), forward, batch=True)
     count = len(kept) if isinstance(kept, tuple) else 1
@@ -147,7 +147,7 @@ def is_hf_dataset(pool: Any) -> bool:
     return isinstance(pool, library.Dataset)
 
 
-def _hf(pool: Any) -> Pool:
+def _hf(pool: Any) -> OpenPool:
     """Rows with the dataset's own format and transform; a trainer is given a dataset."""
 
     def chosen(ids: Ids) -> Any:
@@ -159,10 +159,10 @@ def _hf(pool: Any) -> Pool:
     def part(which: Which) -> Any:
         return without_label(pool[which if isinstance(which, slice) else which.tolist()])
 
-    return Pool(len(pool), part, lambda i: without_label(pool[i]), chosen)
+    return OpenPool(len(pool), part, lambda i: without_label(pool[i]), chosen)
 
 
-def _columns(columns: dict[str, Any]) -> Pool:
+def _columns(columns: dict[str, Any]) -> OpenPool:
     """A dict of columns: tensors, arrays, lists, and columns of tables."""
     columns = {name: _column(values, name) for name, values in columns.items()}
     lengths = {name: len(values) for name, values in columns.items()}
@@ -196,14 +196,14 @@ def _rows(values: Any, which: Which) -> Any:
     return [values[i] for i in which]
 
 
-def _frame(pool: Any) -> Pool:
+def _frame(pool: Any) -> OpenPool:
     def part(which: Which) -> Any:
         return pool[which]
 
     return _plain(len(pool), part, lambda i: list(pool.row(i)) if hasattr(pool, "row") else pool[i])
 
 
-def _sequence(pool: Any, forward: Forward | None) -> Pool:
+def _sequence(pool: Any, forward: Forward | None) -> OpenPool:
     """A map-style dataset or a list: of texts, of images, of dict batches, or of items."""
     if isinstance(pool, str | bytes):
         raise InputError("the pool is one text: a list of texts is needed")
@@ -221,7 +221,7 @@ def _sequence(pool: Any, forward: Forward | None) -> Pool:
     def part(which: Which) -> list[Any]:
         return [item(i) for i in (range(which.start, which.stop) if isinstance(which, slice) else which.tolist())]
 
-    return Pool(len(pool), part, item, lambda ids: stacked(part(ids)))
+    return OpenPool(len(pool), part, item, lambda ids: stacked(part(ids)))
 
 
 def stacked(items: list[Any]) -> Any:
@@ -250,7 +250,7 @@ def is_dict_batch(value: Any) -> bool:
     return isinstance(ids, list) and bool(ids) and isinstance(ids[0], list)
 
 
-def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> Pool:
+def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> OpenPool:
     """Tokenized dict batches, one after another: position p is row p of their concatenation.
 
     A range may not reach over the end of a batch, since each is padded to a length of its own.
@@ -258,7 +258,7 @@ def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> Pool:
     batches = [_columns(without_label(batch)) for batch in pool]
     ends = np.cumsum([batch.rows for batch in batches])
 
-    def at(position: int) -> tuple[Pool, int]:
+    def at(position: int) -> tuple[OpenPool, int]:
         number = int(np.searchsorted(ends, position, side="right"))
         return batches[number], position - int(ends[number]) + batches[number].rows
 
@@ -272,7 +272,7 @@ def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> Pool:
         batch, row = at(which.start)
         return batch.part(slice(row, row + which.stop - which.start))
 
-    return Pool(int(ends[-1]), part, item, part, ends=tuple(int(end) for end in ends))
+    return OpenPool(int(ends[-1]), part, item, part, ends=tuple(int(end) for end in ends))
 
 
 def check_loader(loader: DataLoader[Any]) -> None:

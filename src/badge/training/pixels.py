@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from badge.models.network import eval_mode
+from badge.models.borrowed import eval_mode
 
 __all__ = ["take_pixels"]
 

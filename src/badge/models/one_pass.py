@@ -1,0 +1,95 @@
+"""One pass of one model over one pool: both are opened and checked first, then the rows are computed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from badge.core.names import path_of
+from badge.core.progress import bar
+from badge.errors import ModelError
+from badge.models import batches, digest
+from badge.models.encoding import Encoder
+from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
+from badge.models.inputs import positional
+from badge.models.network import Network, model_dtype, unwrap
+from badge.models.options import Options
+from badge.models.pools import OpenPool, open_pool
+from badge.models.sinks import Arrays, Sink, Store
+from badge.outputs import Outputs
+from badge.outputs.store import Writer
+
+__all__ = ["Pass"]
+
+#: Fewest rows that a scikit-learn estimator gets at a time: a call costs it far more than a row.
+ESTIMATOR_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A model and a pool that fit each other as far as can be told without running the model."""
+
+    model: Any
+    pool: Any
+    options: Options
+    opened: OpenPool
+    batches: batches.Batches
+    runner: Network | Estimator
+
+    @classmethod
+    def of(cls, model: Any, pool: Any, options: Options) -> Pass:
+        if isinstance(model, type):
+            raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
+        if not isinstance(model, nn.Module):
+            before, final = final_step(model)
+            if before is None and is_skorch(final):
+                model = skorch_module(final)
+        if isinstance(model, nn.Module):
+            plain = unwrap(model)
+            options, forward = options.named(plain), positional(plain)
+            opened = open_pool(pool, forward)
+            encoder = Encoder.of(options.reader, plain, options.max_length)
+            parts = batches.for_network(opened, plain, options.batch_size, encoder, forward)
+            return cls(plain, pool, options, opened, parts, Network(plain, options, forward))
+        if not callable(getattr(model, "fit", None)):
+            raise ModelError(
+                f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
+                "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
+            )
+        opened = open_pool(pool, (1, 1))
+        parts = batches.for_estimator(opened, max(options.batch_size, ESTIMATOR_ROWS))
+        return cls(model, pool, options, opened, parts, Estimator(model, options, opened.rows))
+
+    @property
+    def rows(self) -> int:
+        return self.opened.rows
+
+    def outputs(self, out: str | os.PathLike[str] | None = None) -> Outputs:
+        """Run the model over the pool; `out` is a directory to write to, from where an interrupted pass stopped."""
+        sink: Sink = Arrays(self.rows) if out is None else self._store(out)
+        wanted = self.options.embeddings
+        if sink.done < self.rows:
+            shown = bar("predicting", self.rows, enabled=self.options.progress)
+            with closing(sink), self.runner as run, shown as advance:
+                advance(sink.done)
+                for rows, batch in self.batches(sink.done):
+                    said = run(rows, batch)
+                    if wanted and isinstance(said.embeddings, str):
+                        raise ModelError(f"there are no embeddings: {said.embeddings}")
+                    sink.write(said if wanted != "only" else said._replace(probabilities=None))
+                    advance(rows)
+        return sink.outputs()
+
+    def _store(self, out: str | os.PathLike[str]) -> Store:
+        identity = {
+            "model": digest.model_digest(self.model),
+            "pool": digest.whole_digest(self.pool, self.opened),
+            "set of options": self.options.identity(),
+        }
+        half = isinstance(self.model, nn.Module) and model_dtype(self.model) == torch.float16
+        return Store(Writer(path_of(out, "out"), self.rows, identity), half)

@@ -1,0 +1,165 @@
+"""The options of a pass over a pool: one table that every door with `**options` reads, checked once, when it is made."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+import torch
+from torch import nn
+
+from badge.core.devices import usable_device
+from badge.core.numbers import flag, whole
+from badge.errors import InputError
+from badge.models.heads import named_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ClusterOptions", "Embeddings", "Options", "PassOptions", "takes_options"]
+
+#: Which part of the outputs is asked for; `badge.predict` says what each value means.
+Embeddings = bool | Literal["only"] | None
+
+Door = TypeVar("Door", bound=Callable[..., Any])
+
+
+class ClusterOptions(TypedDict, total=False):
+    """Options of `badge.cluster.predict`: each worker chooses its own device."""
+
+    batch_size: int
+    head: str | nn.Module | None
+    tokenizer: Any
+    processor: Any
+    max_length: int | None
+    autocast: bool | torch.dtype | None
+    multilabel: bool | None
+    progress: bool
+
+
+class PassOptions(ClusterOptions, total=False):
+    """Options of `badge.predict` and `badge.select`."""
+
+    device: str | torch.device | None
+
+
+#: What each option is for, as the doors' help says it.
+ABOUT = {
+    "batch_size": "examples per forward pass (a DataLoader keeps its own).",
+    "device": "where to run; the model's own by default. The outputs are gathered on the host.",
+    "head": "the output layer, a module or its dotted name, where it cannot be found by itself.",
+    "tokenizer": "for texts; pads batches that were tokenized without padding.",
+    "processor": "the same for images: a transformers image processor, or any function of a list of examples.",
+    "max_length": "most tokens of a text; without it the tokenizer's limit, or the model's positions.",
+    "autocast": "True or a torch dtype: run in mixed precision. Outputs are float32 all the same.",
+    "multilabel": "True: each score is the logit of one label, and an example may have any number of labels. None: as the "
+    "model says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).",
+    "progress": "draw a progress bar on standard error.",
+}
+#: Options that do not change what the outputs are.
+SAME_OUTPUTS = frozenset({"batch_size", "device", "progress"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a pass is made. `embeddings` is chosen by the door: `predict` takes it, `select` derives it from the strategy."""
+
+    batch_size: int = 256
+    device: str | torch.device | None = None
+    head: str | nn.Module | None = None
+    tokenizer: Any = None
+    processor: Any = None
+    max_length: int | None = None
+    autocast: bool | torch.dtype | None = None
+    multilabel: bool | None = None
+    progress: bool = False
+    embeddings: Embeddings = None
+
+    def __post_init__(self) -> None:
+        def keep(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        keep("batch_size", whole(self.batch_size, "batch_size"))
+        keep("progress", flag(self.progress, "progress"))
+        keep("multilabel", None if self.multilabel is None else flag(self.multilabel, "multilabel"))
+        keep("max_length", None if self.max_length is None else whole(self.max_length, "max_length"))
+        keep("autocast", None if self.autocast is False else self.autocast)
+        if not (self.autocast is None or self.autocast is True or isinstance(self.autocast, torch.dtype)):
+            raise InputError(f"autocast must be True, a torch dtype or None, not {self.autocast!r:.60}")
+        if not (self.embeddings is None or isinstance(self.embeddings, bool) or _is_only(self.embeddings)):
+            raise InputError(f"embeddings must be True, False, 'only' or None, not {self.embeddings!r:.60}")
+        if self.device is not None:
+            usable_device(self.device)
+        if self.tokenizer is not None and self.processor is not None:
+            raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
+        if self.reader is not None and not callable(self.reader):
+            name = "processor" if self.tokenizer is None else "tokenizer"
+            raise InputError(f"{name}= is called with a list of examples, and a {type(self.reader).__name__} cannot be")
+
+    @classmethod
+    def of(cls, door: str, known: type, given: Mapping[str, Any], embeddings: Embeddings = None) -> Options:
+        """The options given to a function named `door`, which takes the names of the TypedDict `known`."""
+        wrong = [name for name in given if name not in known.__optional_keys__]  # type: ignore[attr-defined]
+        if wrong:
+            raise TypeError(f"{door}() got an unexpected keyword argument {wrong[0]!r}")
+        return cls(**given, embeddings=embeddings)
+
+    @property
+    def reader(self) -> Any:
+        """The tokenizer or the processor."""
+        return self.processor if self.tokenizer is None else self.tokenizer
+
+    def named(self, model: nn.Module) -> Options:
+        """With the dotted name of the head in place of the module: names survive pickling, and go into the identity."""
+        return self if self.head is None else replace(self, head=named_head(model, self.head)[0])
+
+    def identity(self) -> str:
+        """The options that change the outputs, where they differ from the default.
+
+        >>> Options(batch_size=8, multilabel=True).identity()
+        'multilabel=True'
+        """
+        wanted = (
+            replace(self, embeddings=None) if self.embeddings is True else self
+        )  # an error at most, no other output
+        found = ((f.name, getattr(wanted, f.name)) for f in fields(self) if f.name not in SAME_OUTPUTS)
+        return " ".join(f"{name}={_short(value)}" for name, value in found if value is not None)
+
+
+def _is_only(value: object) -> bool:
+    return isinstance(value, str) and value == "only"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str | int | torch.dtype):
+        return str(value)
+    size = len(value) if hasattr(value, "__len__") else ""
+    return f"{type(value).__name__}:{size}:{getattr(value, 'model_max_length', '')}"
+
+
+def takes_options(known: type) -> Callable[[Door], Door]:
+    """For a door with `**options`: the line `{options}` of its docstring becomes the list of them, and its signature
+    names them, so that `help` and notebooks show every argument."""
+    taken = [f for f in fields(Options) if f.name in known.__optional_keys__]  # type: ignore[attr-defined]
+
+    def dressed(door: Door) -> Door:
+        door.__doc__ = (door.__doc__ or "").replace("    {options}", "\n".join(_documented(taken)))
+        signature = inspect.signature(door)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        named = [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+            for f in taken
+        ]
+        door.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+        return door
+
+    return dressed
+
+
+def _documented(options: list[Field[Any]]) -> Iterator[str]:
+    for option in options:
+        head, indent = f"    {option.name + ':':<12}", " " * 16
+        yield textwrap.fill(head + ABOUT[option.name], width=120, subsequent_indent=indent)
