@@ -16,13 +16,13 @@ from results.verdicts import FEWEST, Claim, all_of, by_draws, by_signs
 
 __all__ = ["claims"]
 
-#: An error of so many times the best one's is much worse.
+#: A strategy is much worse if its error is more than this many times the best one's.
 MUCH_WORSE = 1.1
 LOWEST = "badge has the lowest column of the penalty matrix"
 
 
 def claims(results: Results, times: Results | None = None) -> list[Claim]:
-    """All claims, in the order of the paper's figures; `times` are runs by themselves, for the cost of selection.
+    """All claims, in the order of the paper's figures; `times`: runs on an idle machine, for the cost of selection.
 
     >>> from badge.stats import example
     >>> {claim.verdict for claim in claims(example())}

@@ -14,7 +14,7 @@ __all__ = ["cost", "diversity", "same_accuracy"]
 
 #: Accuracies within this of each other count as the same.
 SAME = 0.01
-#: A batch of so many examples is large, and so many times the seconds are much longer.
+#: A batch is large from this number of examples on; much longer means more than this many times the seconds.
 LARGE, MUCH_LONGER = 1000, 10
 #: Settings that are listed one by one; more are counted.
 MOST_LISTED = 4

@@ -15,19 +15,20 @@ from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
 from badge.report.drawings import Heat, Lines, accuracy_lines
-from badge.report.figures import draw, panels
+from badge.report.figures import draw
 from badge.report.saving import save
 from badge.report.sections.saved import interval, saved_dots
 from badge.stats import Results, Saving, Setting
 from results import ABOUT, ABOUT_TIMES, TABLE, TIMES
 from results.claims import claims
 from results.claims_of_samplers import by_seed
+from results.panels import panels
 from results.verdicts import Claim
 from results.verdicts import __doc__ as rules
 
 __all__ = ["Timed", "evaluated", "page_text", "pictured", "readme_part", "timings", "write_page"]
 
-#: The settings that are shown, as far as there are runs of them; others fill their places.
+#: The settings in the picture. One without runs of all strategies is replaced by the next with the most runs.
 SHOWN = (
     Setting("mnist", "mlp", 100),
     Setting("letter", "mlp", 1000),
@@ -74,7 +75,7 @@ def timings(table: Path = TIMES, about: Path = ABOUT_TIMES) -> Timed | None:
 
 
 def evaluated(results: Results) -> Statistics | None:
-    """The statistics of the settings and seeds that all seven strategies have; None where there are no two seeds yet."""
+    """The statistics of the settings and seeds that all seven strategies have; None if no setting has two seeds of all."""
     paired = results.paired(PAPER_STRATEGIES)
     statistics = None if paired is None else evaluate(paired, PAPER_STRATEGIES)
     return statistics if statistics is not None and statistics.penalty.overall.settings else None

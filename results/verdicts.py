@@ -60,7 +60,7 @@ def by_signs(ours: int, against: int) -> Verdict:
 
 
 def by_draws(lowest: Callable[[NDArray[np.int64]], bool], settings: int, name: str) -> tuple[float, Verdict]:
-    """How often something is lowest when the settings are drawn anew, with replacement."""
+    """How often something is lowest over draws of the settings with replacement."""
     if settings < FEWEST:
         return math.nan, "cannot be told"
     picks = derive(0, "claims", name).integers(settings, size=(DRAWS, settings))

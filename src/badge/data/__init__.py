@@ -1,4 +1,4 @@
-"""The paper's data sets by name, scikit-learn's digits, two sets of short texts, and one's own.
+"""Data sets by name: the paper's, scikit-learn's digits, two sets of short texts, and the user's.
 
 Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
 
@@ -29,7 +29,7 @@ MOST_TRAINING_ROWS = 50_000
 
 @dataclass(frozen=True)
 class _About:
-    """What is known of a data set beforehand: rows of the complete set, and how its rows become examples."""
+    """A built-in data set: the number of rows of the complete set, and how rows become examples."""
 
     total: int
     images: bool = False
@@ -57,10 +57,9 @@ NAMES = list(_ABOUT)
 def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
     """The data set `name`, from `$BADGE_DATA/<name>.npz`, the user's cache or its source, in this order.
 
-    banking77 and trec are texts, from `<name>.jsonl.xz` in the first two places (they are not downloaded).
-    A name that is none of the built-in ones is that of a file of one's own in `$BADGE_DATA`, with the same arrays. Sets that
-    come without a split are shuffled and split by `seed`, with one row of each class in training first.
-    `standardise=False` keeps the values as they are stored.
+    banking77 and trec are texts, from `<name>.jsonl.xz` in the first two places; they are not downloaded. Any other name
+    is a user's file in `$BADGE_DATA`, with the same arrays. Sets without a split are shuffled and split by `seed`, with one
+    row of each class in training first. `standardise=False` keeps the stored values.
 
     >>> import badge
     >>> badge.data.load("digits")
@@ -98,14 +97,14 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 
 def check_name(name: str) -> None:
-    """Refuse what is neither a built-in set nor a file in `$BADGE_DATA` nor of the form package.module:load."""
+    """Refuse a name that is no built-in set, no file in `$BADGE_DATA` and not of the form package.module:load."""
     if ":" not in name_of(name, "a data set") and name not in _ABOUT and files.own_file(name) is None:
         own = "your own as package.module:load or as <name>.npz in the folder that BADGE_DATA names"
         raise UnknownNameError("data set", name, [*NAMES, own])
 
 
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
-    """The data set of a name, or of one's own "package.module:load", which is called with the seed."""
+    """The data set of a name, or of a user's "package.module:load", which is called with the seed."""
     if ":" not in name:
         return load(name, seed, standardise, progress)
     found = imported("data set", name)(seed)
@@ -115,7 +114,7 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
 
 
 def _own(stored: files.Arrays) -> _About:
-    """A file of one's own: bytes of three or four dimensions are images, everything else a table."""
+    """Of a user's file: bytes of three or four dimensions are images, everything else is a table."""
     x = stored["X"] if "X" in stored else stored["X_train"]
     rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
     return _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
@@ -128,7 +127,7 @@ def _check_bytes(name: str, *parts: files.Array) -> None:
             raise DataError(f"{name}: images must be bytes [N, H, W] or [N, H, W, C], not {found}")
 
 
-@lru_cache(maxsize=1)  # scikit-learn parses a text file on every call; a cell on digits takes hardly longer than that
+@lru_cache(maxsize=1)  # scikit-learn parses a text file on every call, which takes about as long as a run on digits
 def _digits() -> files.Arrays:
     try:
         from sklearn.datasets import load_digits

@@ -1,4 +1,8 @@
-"""A small reader of dense ARFF files, the format in which OpenML serves its data."""
+"""A reader of dense ARFF files, the format of OpenML.
+
+Why not another: `sklearn.datasets.fetch_openml` has no progress bar and no timeout, retries a missing file for three seconds
+and downloads one with a wrong checksum twice; `scipy.io.arff` fails on quoted values and on spaces in lists of categories.
+"""
 
 from __future__ import annotations
 

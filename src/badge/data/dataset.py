@@ -1,4 +1,4 @@
-"""`Dataset`: the arrays of one experiment, checked once, with what is known about where they come from."""
+"""`Dataset`: the arrays of one experiment, checked once, and where they come from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Training pool and test set. One's own `load(seed)` returns one of these.
+    """Training pool and test set. A user's `load(seed)` returns one of these.
 
     Examples are [N, columns] for tables and [N, channels, height, width] for images; labels are whole numbers from 0.
-    What is left out is filled in: `class_names` with the numbers, `rows` and `total` with the rows given, `lr` with the
-    paper's 0.001 for images and 0.0001 for tables. `rows` of `total` says how much of the complete set was at hand.
+    Defaults: `class_names` are the numbers, `rows` and `total` the number of rows given, `lr` the paper's 0.001 for images
+    and 0.0001 for tables. `rows` of `total`: the part of the complete set that was there.
 
     >>> import badge, numpy as np
     >>> x, y = np.zeros((4, 3)), [0, 1, 0, 1]
@@ -84,12 +84,12 @@ class Dataset:
 
     @property
     def complete(self) -> bool:
-        """Whether the file at hand was the complete set."""
+        """Whether the file was the complete set."""
         return self.rows == self.total
 
     @property
     def text(self) -> str:
-        """How much of the complete set was at hand, e.g. "20,000 of 50,000"."""
+        """The part of the complete set that was there, e.g. "20,000 of 50,000"."""
         return f"{self.rows:,} of {self.total:,}"
 
 

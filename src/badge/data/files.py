@@ -31,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def arrays(name: str, progress: bool = True) -> Arrays:
-    """The arrays of `<name>.npz`; where there is none, it is downloaded into the cache first."""
+    """The arrays of `<name>.npz`; if there is no such file, it is downloaded into the cache."""
     given = os.environ.get("BADGE_DATA")
     places = [Path(given) / f"{name}.npz"] if given else []
     cached = cache_folder() / f"{name}.npz"
@@ -50,7 +50,7 @@ def arrays(name: str, progress: bool = True) -> Arrays:
 
 
 def _download(name: str, path: Path, progress: bool) -> Arrays:
-    """Download, convert and store under `path`: complete or not at all, whatever happens on the way."""
+    """Download, convert and store under `path`: the complete file, or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{name}-") as folder:
         found = fetch(name, Path(folder), progress)
@@ -61,7 +61,7 @@ def _download(name: str, path: Path, progress: bool) -> Arrays:
 
 
 def own_file(name: str) -> Path | None:
-    """`<name>.npz` in `$BADGE_DATA`, of a set that is not among the built-in ones; None where there is none."""
+    """The file `<name>.npz` in `$BADGE_DATA`, or None."""
     given = os.environ.get("BADGE_DATA")
     if not given or not re.fullmatch(r"[\w.-]{1,100}", name):
         return None

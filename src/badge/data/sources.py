@@ -89,7 +89,7 @@ class _Bar:
 
     @total.setter
     def total(self, size: float) -> None:
-        """pooch sets it when the server has said the size; 0 where it does not."""
+        """pooch sets it when the server states the size; 0 if it does not."""
         self._total = size
         self._advance = self._stack.enter_context(bar(f"{self._name} (MB)", size / 1e6 or None))
 

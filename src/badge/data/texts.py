@@ -1,7 +1,7 @@
 """Data sets of texts: JSON lines {"split", "label", "text"}, each text a row of numbers by TF-IDF and SVD.
 
-The vectors are worked out from the texts alone, without labels: words and pairs of words weighed by tf-idf, and the leading
-singular directions of the training texts (latent semantic analysis), found from a fixed seed.
+The vectors come from the texts alone, without labels: words and pairs of words weighted by tf-idf, projected onto the leading
+singular directions of the training texts (latent semantic analysis), with a fixed seed.
 """
 
 from __future__ import annotations

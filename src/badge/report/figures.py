@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "learning_curves", "panels"]
+__all__ = ["WIDTH", "draw", "fill", "learning_curves"]
 
 #: Width of every figure in inches: narrow, so that its text stays legible on a phone.
 WIDTH = 4.4
@@ -78,39 +78,13 @@ def _figure(plot_inches: float, top: float, bottom: float, left: float, right: f
     return figure, figure.add_axes(box)
 
 
-def panels(drawings: Sequence[Lines]) -> Figure:
-    """Figures of curves in one, two side by side, with one legend."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    rows = math.ceil(len(drawings) / 2)
-    top, plot, between, legend = 0.34, 2.2, 0.9, 0.4
-    height = top + rows * plot + (rows - 1) * between + 0.5 + legend
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(2 * WIDTH, height), facecolor="white")
-        found: dict[str, Any] = {}
-        for i, drawing in enumerate(drawings):
-            row, column = divmod(i, 2)
-            bottom = height - top - plot - row * (plot + between)
-            box = ((column * WIDTH + 0.7) / (2 * WIDTH), bottom / height, (WIDTH - 0.9) / (2 * WIDTH), plot / height)
-            axes = figure.add_axes(box)
-            _fill(axes, drawing)
-            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-                found.setdefault(name, handle)
-        figure.legend(
-            list(found.values()), list(found), loc="lower center", ncol=min(len(found), 9) or 1, columnspacing=1.1,
-            handlelength=2.0, handletextpad=0.5, borderaxespad=0.2,
-        )  # fmt: skip
-    return figure
-
-
 def _draw_lines(drawing: Lines) -> Figure:
     names = [line.strategy for line in drawing.lines]
     longest = max(map(len, names), default=0)
     columns = 4 if longest <= 8 else 3 if longest <= 14 else 2 if longest <= 25 else 1
     rows = math.ceil(len(names) / columns)
     figure, axes = _figure(2.4, top=0.34, bottom=0.56 + 0.21 * rows, left=0.7)
-    _fill(axes, drawing)
+    fill(axes, drawing)
     figure.legend(
         *axes.get_legend_handles_labels(), loc="lower center", ncol=columns, columnspacing=1.1,
         handlelength=2.0, handletextpad=0.5, borderaxespad=0.2, labelspacing=0.35,
@@ -118,7 +92,7 @@ def _draw_lines(drawing: Lines) -> Figure:
     return figure
 
 
-def _fill(axes: Axes, drawing: Lines) -> None:
+def fill(axes: Axes, drawing: Lines) -> None:
     """The curves, scales and titles of one plot."""
     from matplotlib.ticker import LogLocator, NullFormatter
 

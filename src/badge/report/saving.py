@@ -1,4 +1,4 @@
-"""Figures as files and as pieces of a page: SVG with small numbers, text as text, ids of its own."""
+"""Figures as files and as parts of the page: SVG with short numbers, text as text, and ids that no other figure has."""
 
 from __future__ import annotations
 

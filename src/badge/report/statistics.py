@@ -39,9 +39,9 @@ class Statistics(NamedTuple):
 
 
 def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> tuple[tuple[str, ...], list[Note]]:
-    """The strategies to compare: those wanted; else the paper's seven and one's own, as far as there are results.
+    """The strategies to compare: those wanted; else those of the results that are the paper's or the user's own.
 
-    Where these are fewer than two, all strategies are compared.
+    If these are fewer than two, all strategies are compared.
 
     >>> from badge.stats import example
     >>> chosen_strategies(example())[0]

@@ -1,4 +1,4 @@
-"""Label budgets: the numbers of labels at which the paper compares strategies, where learning still progresses."""
+"""Label budgets: the numbers of labels at which the paper compares strategies, while accuracy still rises."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def check_setting(results: Any, setting: Any) -> None:
 
 
 def compared(results: Any, strategies: Any) -> tuple[str, ...]:
-    """The strategies to compare, by default all that there are results of.
+    """The strategies to compare: by default all in the results.
 
     >>> from badge.stats import example
     >>> compared(example(), None)

@@ -1,4 +1,4 @@
-"""What is missing from results: repeats, rounds, strategies, the baseline. Said, never silently averaged over."""
+"""Notes on what is missing from results: repeats, rounds, strategies, the baseline."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
 
 
 def capped_notes(results: Results) -> list[Note]:
-    """How many rounds of each setting ended with a training accuracy that does not exceed 99 %, and whose they are.
+    """The number of rounds of each setting that ended at a training accuracy of 99 % or less, by strategy.
 
     >>> from badge.stats import example
     >>> capped_notes(example())  # no training accuracies, no notes
@@ -76,7 +76,7 @@ def capped_notes(results: Results) -> list[Note]:
 
 
 def _holes(results: Results, who: str, runs: Sequence[Run]) -> list[Note]:
-    """Label counts that lie inside a run's range, that another repeat has, and that the run lacks."""
+    """A note on label counts inside a run's range that another repeat has and this run lacks."""
     rows = [results.labels[run.rows] for run in runs]
     grid = np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
     holes = sum(int(((grid > own[0]) & (grid < own[-1])).sum()) - max(len(own) - 2, 0) for own in rows)

@@ -15,14 +15,14 @@ __all__ = ["Curve", "Mean", "learning_curve", "mean_curve"]
 
 
 class Curve(NamedTuple):
-    """R repeats at T label counts; NaN where a repeat has no model with that many labels."""
+    """R repeats at T label counts; NaN where a repeat has no model at that count."""
 
     labels: NDArray[np.int64]  # [T], rising
     seeds: tuple[int, ...]  # [R], rising
     values: NDArray[np.float64]  # [R, T]
 
     def at(self, labels: int) -> dict[int, float]:
-        """The value of each seed that has a model with exactly so many labels."""
+        """The value of each seed that has a model with exactly this number of labels."""
         t = int(np.searchsorted(self.labels, labels))
         if t == len(self.labels) or self.labels[t] != labels:
             return {}
@@ -30,7 +30,7 @@ class Curve(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """The mean over the repeats that there are at each label count, with its standard error (NaN for one repeat)."""
+    """The mean of the repeats that reach each label count, with its standard error (NaN for one repeat)."""
 
     labels: NDArray[np.int64]  # [T]
     repeats: NDArray[np.int64]  # [T]
@@ -39,7 +39,7 @@ class Mean(NamedTuple):
 
 
 def learning_curve(results: Results, setting: Setting, strategy: str, column: str = "test_accuracy") -> Curve:
-    """All repeats of a strategy in a setting; empty where there are none.
+    """All repeats of a strategy in a setting; empty if it has none.
 
     >>> from badge.stats import Results, Setting
     >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,

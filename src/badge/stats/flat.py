@@ -31,7 +31,7 @@ _TEXT = ("data", "model", "strategy")
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table as its name says: parquet, or CSV (also .csv.gz; what has no ending, and is no file, gets CSV)."""
+    """Write the flat table in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending."""
     name = path_of(path, "the table").name.lower()
     if name.endswith(PARQUET):
         write_parquet(results, path)
@@ -158,7 +158,7 @@ def _pieces(
 
 
 def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path: str) -> dict[str, Any]:
-    """The known columns of a CSV file, piece by piece: hundreds of thousands of rows at once are slow to turn over."""
+    """The known columns of a CSV file, piece by piece: transposing hundreds of thousands of rows at once is slow."""
     known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
     pieces: dict[str, list[Any]] = {name: [] for name in known}
     before = 0
@@ -181,21 +181,17 @@ def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path
 
 
 def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float64]:
-    """The numbers of some cells, NaN for empty ones; `before`: how many rows come before them, for the message."""
+    """The numbers in some cells, NaN for empty ones. `before`: the number of rows before them, for the message."""
+    values: list[float] = []
     try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
+        for cell in cells:
+            values.append(float(cell) if cell and not cell.isspace() else np.nan)
     except ValueError:
-        pass
-    values = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        try:
-            values[i] = float(cell) if cell.strip() else np.nan
-        except ValueError:
-            row = before + i + 1
-            raise InputError(f"{what} has {cell!r} in row {row} after the header, which is not a number") from None
-    return values
+        row = before + len(values) + 1
+        raise InputError(f"{what} has {cell!r} in row {row} after the header, which is not a number") from None
+    return np.array(values)
 
 
 def empty_batches_apart(log_det: NDArray[np.float64], mean_norm: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-inf where a batch was chosen (it has a mean norm) and the log-determinant is empty: so the journals mean it."""
+    """-inf where a batch has a mean norm and no log-determinant: journals write −∞ as nothing."""
     return np.where(np.isnan(log_det) & ~np.isnan(mean_norm), -np.inf, log_det)

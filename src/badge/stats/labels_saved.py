@@ -1,4 +1,4 @@
-"""Labels saved: how many labels a strategy needs for the accuracy that `rand` ends with."""
+"""Labels saved: the number of labels that a strategy needs for `rand`'s final accuracy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LabelsSaved(NamedTuple):
 def labels_to_reach(
     labels: NDArray[np.int64], accuracy: NDArray[np.float64], target: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The number of labels at which each curve (row) first reaches its target, linearly interpolated; inf for never.
+    """The number of labels at which each curve (row) first reaches its target, linearly interpolated; inf if it never does.
 
     >>> import numpy as np
     >>> labels_to_reach(np.array([100, 200, 300]), np.array([[0.5, 0.75, 1.0]]), np.array([0.875])).tolist()
@@ -65,9 +65,9 @@ def labels_to_reach(
 def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed: int = 0) -> LabelsSaved:
     """For each setting and strategy the labels that reach `rand`'s final accuracy, as a ratio to `rand`'s own number.
 
-    The interval is a paired percentile bootstrap: seeds are drawn with replacement, the same for the strategy and for
-    `rand`, and everything (target included) is computed anew. Both curves are the means over the seeds that the two
-    share, at the label counts that all of these runs have.
+    The interval is a paired percentile bootstrap: each draw takes seeds with replacement, the same for the strategy and
+    for `rand`, and recomputes everything, the target included. Both curves are means over the seeds that the two share,
+    at the label counts that all of these runs have.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]

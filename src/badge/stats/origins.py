@@ -1,4 +1,4 @@
-"""Whether the runs that are compared were made by one version of the code and on the same data."""
+"""Whether all runs were made by one version of the code and on the same data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["mixed_origins"]
 
 
 def mixed_origins(starts: Sequence[Mapping[str, Any]]) -> list[Note]:
-    """Notes on runs of one name and different digests: of one's own code, and (at one seed) of the data.
+    """Notes on runs whose digests differ: of the user's code, or of the data at one seed.
 
     >>> start = {"cell": {"data": "own:load", "seed": 0}, "code": {"data": "a"}, "data": {"digest": "x"}}
     >>> [note.topic for note in mixed_origins([start, {**start, "code": {"data": "b"}}])]

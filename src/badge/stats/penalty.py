@@ -1,8 +1,7 @@
-"""The pairwise penalty matrix: how often, and by how many settings, one strategy beats another.
+"""The pairwise penalty matrix: in how many settings one strategy beats another.
 
-The paper writes t on the differences of *errors*, e_i − e_j, and then lets i beat j where t > 2.776. Read to the
-letter, the strategy with the larger error would win. The one with the *lower* error must, so here t > critical on
-e_j − e_i (which is accuracy_i − accuracy_j) means that i beats j.
+The paper defines t on the differences of *errors*, e_i − e_j, and says that i beats j where t > 2.776. Taken literally,
+the larger error wins. Here the lower error wins: i beats j where t > critical on e_j − e_i = accuracy_i − accuracy_j.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DECIMALS = 12
 
 
 class Matrix(NamedTuple):
-    """P: how many settings' worth row i beats column j; `averages` of the columns over all strategies."""
+    """P: the number of settings (with fractions) in which row i beats column j."""
 
     strategies: tuple[str, ...]
     settings: int
@@ -36,7 +35,7 @@ class Matrix(NamedTuple):
 
     @property
     def averages(self) -> NDArray[np.float64]:
-        """Mean of each column, its own 0 included, as the authors' script has it (seven of seven); lower is better."""
+        """Mean of each column, the 0 on the diagonal included, as in the authors' script; lower is better."""
         averages: NDArray[np.float64] = self.values.mean(axis=0)
         return averages
 

@@ -118,7 +118,7 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
 
 
 def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Mapping[str, Any] | None:
-    """Append the rounds of one journal to `columns`, and what is odd about it to `notes`; its start, if it counts."""
+    """Append the rounds of one journal to `columns` and its oddities to `notes`. Returns its start event if it has rounds."""
     if not _begins_as_an_experiment(path):
         notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
         return None
@@ -166,7 +166,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
 
 
 def _begins_as_an_experiment(path: Path) -> bool:
-    """Whether the first line is the start of a run; a torn one may be, and an empty file is as good as none."""
+    """Whether the first line is the start of a run. A torn line may be; an empty file is not."""
     try:
         with path.open("rb") as file:
             line = file.readline(2**20)
@@ -180,7 +180,7 @@ def _begins_as_an_experiment(path: Path) -> bool:
 
 
 def _cell(start: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The settings of a run, of the types that they must have."""
+    """The settings of a run, with their types checked."""
     cell = start["cell"]
     if not isinstance(cell, Mapping):
         raise JournalError(f"{path} is damaged: its cell is {str(cell)[:40]!r}")
@@ -193,7 +193,7 @@ def _cell(start: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def _number(record: Mapping[str, Any], field: str, path: Path, whole: bool = False) -> Any:
-    """A number of a record: whole ones below 2⁵³, so that they are exact."""
+    """A number of a record, below 2⁵³ so that float64 holds it exactly."""
     value = record.get(field)
     right = type(value) is int if whole else type(value) in (int, float)
     if not right or abs(value) >= 2**53:  # type: ignore[arg-type]

@@ -23,18 +23,11 @@ __all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
 REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
 #: Columns that a table may have; missing values are NaN.
 OPTIONAL = (
-    "round",
-    "train_accuracy",
-    "epochs",
-    "restarts",
-    "train_seconds",
-    "predict_seconds",
-    "select_seconds",
-    "mean_norm",
-    "log_det",
-    "rows",
-    "total_rows",
-)
+    "round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds", "mean_norm",
+    "log_det", "rows", "total_rows",
+)  # fmt: skip
+#: The columns that tell runs apart.
+_RUN = ("data", "model", "batch_size", "strategy", "seed")
 #: The most characters of a name: files are called after it.
 LONGEST = 300
 _TEXT = ("data", "model", "strategy")
@@ -98,7 +91,7 @@ class Results:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any] | NDArray[Any]], notes: Sequence[Note] = ()) -> Results:
-        """The table of `columns`: the required ones, and those of the optional ones that there are."""
+        """The table of `columns`: all required ones, any optional ones; other columns are ignored."""
         missing = [name for name in REQUIRED if name not in columns]
         if missing:
             raise InputError(
@@ -110,10 +103,8 @@ class Results:
             raise InputError(f"columns differ in length: {sizes}")
         if not sizes["data"]:
             raise InputError("there are no results: the table has 0 rows")
-        typed: dict[str, NDArray[Any]] = {name: held[name].astype(np.str_) for name in _TEXT}
+        typed = held | {name: held[name].astype(np.str_) for name in _TEXT}
         typed |= {name: _whole(held[name], name) for name in _WHOLE}
-        numbers = ("test_accuracy", *(name for name in OPTIONAL if name in columns))
-        typed |= {name: held[name] for name in numbers}
         _check(typed)
         typed, extra_notes = _without_gaps_and_repeats(typed)
         return cls(
@@ -135,16 +126,13 @@ class Results:
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """Every run of the table, sorted."""
-        starts = np.flatnonzero(_run_changes(self._keys()))
+        columns = [getattr(self, name) for name in _RUN]
+        starts = np.flatnonzero(_changes(columns))
         ends = [*starts[1:].tolist(), len(self)]
+        keys = zip(*(column[starts].tolist() for column in columns), strict=True)
         return tuple(
-            Run(
-                Setting(str(self.data[i]), str(self.model[i]), int(self.batch_size[i])),
-                str(self.strategy[i]),
-                int(self.seed[i]),
-                slice(i, j),
-            )
-            for i, j in zip(starts.tolist(), ends, strict=True)
+            Run(Setting(data, model, size), strategy, seed, slice(start, end))
+            for (data, model, size, strategy, seed), start, end in zip(keys, starts.tolist(), ends, strict=True)
         )
 
     @cached_property
@@ -168,7 +156,7 @@ class Results:
 
     @cached_property
     def completeness(self) -> Mapping[str, str]:
-        """How much of each data set was used, e.g. "20,000 of 50,000"; only where the results say so."""
+        """The part of each data set that was used, e.g. "20,000 of 50,000"; only for sets whose results state it."""
         rows, total = self.optional.get("rows"), self.optional.get("total_rows")
         if rows is None or total is None:
             return {}
@@ -188,9 +176,9 @@ class Results:
         return self.optional.get(name, np.full(len(self), np.nan))
 
     def paired(self, strategies: Sequence[str], least: int = 2) -> Results | None:
-        """The settings in which all these strategies share at least so many seeds, with those seeds alone.
+        """The settings in which these strategies share `least` seeds or more, with only those seeds; None if there are none.
 
-        A strategy that lacks a setting would else be spared what it might lose there. None where there is no such setting.
+        Else a strategy without results in a setting could not lose there.
 
         >>> from badge.stats import example
         >>> example().paired(["badge", "rand"])
@@ -206,8 +194,10 @@ class Results:
                 keep[run.rows] |= run.setting == setting and run.seed in shared
         if not keep.any():
             return None
-        columns = {name: getattr(self, name)[keep] for name in REQUIRED}
-        return Results.of(columns | {name: values[keep] for name, values in self.optional.items()}, self.notes)
+        columns = {name: getattr(self, name)[keep] for name in REQUIRED} | {
+            n: v[keep] for n, v in self.optional.items()
+        }
+        return Results.of(columns, self.notes)
 
     def with_notes(self, notes: Sequence[Note]) -> Results:
         return replace(self, notes=(*self.notes, *notes))
@@ -221,15 +211,12 @@ class Results:
         return cls.of(columns, [note for table in tables for note in table.notes])
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame: the required columns, and the optional ones that there are."""
+        """A pandas DataFrame with all columns."""
         try:
             import pandas
         except ImportError:
             raise MissingExtraError("to_pandas()", "pandas", "hf") from None
         return pandas.DataFrame({name: getattr(self, name) for name in REQUIRED} | dict(self.optional))
-
-    def _keys(self) -> list[NDArray[Any]]:
-        return [self.data, self.model, self.batch_size, self.strategy, self.seed]
 
 
 def _column(values: Any, name: str) -> NDArray[Any]:
@@ -257,9 +244,7 @@ def _whole(numbers: NDArray[np.float64], name: str) -> NDArray[np.int64]:
 def _check(columns: Mapping[str, NDArray[Any]]) -> None:
     for name in _TEXT:
         for text in np.unique(columns[name]).tolist():
-            if (
-                not text.isprintable()
-            ):  # control characters, lone halves of characters: no page and no file can show them
+            if not text.isprintable():  # control characters, half surrogate pairs: no page and no file can show them
                 raise InputError(f"{name} {text[:60]!r} has characters that cannot be shown: rename it")
             if len(text) > LONGEST:
                 raise InputError(f"{name} {text[:60]!r}… has {len(text)} characters, of at most {LONGEST}: rename it")
@@ -284,20 +269,18 @@ def _without_gaps_and_repeats(columns: dict[str, NDArray[Any]]) -> tuple[dict[st
         columns = {name: values[~blank] for name, values in columns.items()}
     if blank.all():
         raise InputError("there are no results: no row has a test accuracy")
-    keys = [columns[name] for name in ("data", "model", "batch_size", "strategy", "seed", "labels")]
+    keys = [columns[name] for name in (*_RUN, "labels")]
     ranks = [np.unique(key, return_inverse=True)[1] if key.dtype.kind == "U" else key for key in keys]
     order = np.lexsort(ranks[::-1])
     columns = {name: values[order] for name, values in columns.items()}
     keys = [key[order] for key in ranks]
-    first = _run_changes(keys)
+    first = _changes(keys)
     if not first.all():
         again = np.flatnonzero(~first)
         clash = again[columns["test_accuracy"][again] != columns["test_accuracy"][again - 1]]
         if len(clash):
             i = int(clash[0])
-            where = ", ".join(
-                f"{name} {columns[name][i]}" for name in ("data", "model", "batch_size", "strategy", "seed")
-            )
+            where = ", ".join(f"{name} {columns[name][i]}" for name in _RUN)
             raise InputError(
                 f"two runs claim to be the same: {where} has test accuracies {columns['test_accuracy'][i - 1]:.6g} and "
                 f"{columns['test_accuracy'][i]:.6g} at {columns['labels'][i]} labels; "
@@ -308,7 +291,7 @@ def _without_gaps_and_repeats(columns: dict[str, NDArray[Any]]) -> tuple[dict[st
     return columns, notes
 
 
-def _run_changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+def _changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """True where a row's keys differ from those of the row before (and in the first row)."""
     changes = np.zeros(len(keys[0]), dtype=bool)
     changes[0] = True

@@ -52,7 +52,7 @@ class Theirs(NamedTuple):
 
 
 class Counterpart(NamedTuple):
-    """One row of the index: a figure of the paper, our figures that there are, and what is missing."""
+    """One row of the index: a figure of the paper, our figures for it, and what is missing."""
 
     number: int
     what: str
