@@ -13,6 +13,7 @@ import pytest
 import badge
 from badge.cli import main
 from badge.journal import Journal, read
+from badge.journal.events import Tell
 from small_loop import TRUTH, X, learner
 
 Run = Callable[..., tuple[int, str, str]]
@@ -68,7 +69,7 @@ def test_check_and_repair(path: Path, run: Run) -> None:
 def test_a_contradiction_is_found(path: Path, run: Run) -> None:
     free = next(id for id in range(50) if id not in read(path)[1]["ids"])
     with Journal(path) as journal:
-        journal.append({"event": "tell", "ids": [free], "labels": [0]})
+        journal.append(Tell(ids=[free], labels=[0]))
     code, _, err = run("check", path)
     assert code == 1 and f"line 5: id {free} was not asked" in err
 

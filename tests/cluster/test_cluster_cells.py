@@ -64,7 +64,7 @@ def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     start = _Tasks._start
 
     def noted(self: _Tasks, cell: Cell, journal: Journal) -> None:
-        lines.append(len(journal.events))
+        lines.append(len(journal.records))
         start(self, cell, journal)
 
     monkeypatch.setattr(_Tasks, "_start", noted)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 import io
-import json
 import os
 import sys
 import warnings
@@ -27,8 +26,10 @@ from badge.cli import main
 from badge.data import Dataset
 from badge.errors import BadgeError
 from badge.experiment import Cell, cells_of, finished, read_grid
+from badge.journal.lines import encode
 from badge.stats import Results
 from badge.training import networks
+from journal_lines import write_journal
 from junk import Odd, damaged, junk
 
 TIMES = float(os.environ.get("BADGE_FUZZ", "0.25"))
@@ -457,7 +458,7 @@ def test_files_of_results(tmp_path: Path) -> None:
         "cell": {"data": "a", "model": "m", "strategy": "rand", "batch_size": 5, "seed": 0, "labels": 9},
     }
     rounds = [{"event": "round", "round": i, "labels": 5 + i, "test_accuracy": 0.5} for i in range(3)]
-    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(event) for event in [start, *rounds]) + "\n")
+    write_journal(tmp_path / "a.jsonl", start, *rounds)
     for file in ("a.csv", "a.parquet", "a.jsonl"):
         whole = (tmp_path / file).read_bytes()
         for trial in range(int(40 * TIMES)):
@@ -479,7 +480,9 @@ def test_files_of_outputs_grids_and_cells(tmp_path: Path) -> None:
         reads(lambda: badge.select_from(badge.Outputs.load(tmp_path / "out"), 3), trial)
         (tmp_path / "grid.toml").write_bytes(damaged(grid, rng))
         reads(lambda: read_grid(tmp_path / "grid.toml"), trial)
-        (tmp_path / f"{cell.name}.jsonl").write_bytes(damaged(b'{"event":"start", "cell":{"data":"digits"}}\n', rng))
+        (tmp_path / f"{cell.name}.jsonl").write_bytes(
+            damaged(encode(1, {"event": "start", "cell": {"data": "digits"}}), rng)
+        )
         reads(lambda: finished(cell, tmp_path), trial)
 
 

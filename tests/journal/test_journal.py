@@ -15,18 +15,20 @@ from hypothesis import strategies as st
 from badge.errors import InputError, JournalError
 from badge.journal import Journal, examine, read, repair
 from badge.journal import file as journal
+from badge.journal.events import Skip, Tell
 from badge.journal.lines import encode
 
-EVENTS = [{"event": "tell", "ids": list(range(n)), "labels": ["ü\n"] * n} for n in range(5)]
-A, B, C = ({"event": "note", "text": text} for text in "abc")
-AFTER = {"event": "note", "text": "after"}
+RECORDS = [Tell(ids=list(range(n)), labels=["ü\n"] * n) for n in range(5)]
+EVENTS = [record.event() for record in RECORDS]
+A, B, C = (Skip(ids=[1], reason=reason) for reason in "abc")
+AFTER = Skip(ids=[1], reason="after")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     with Journal(tmp_path / "deep" / "j.jsonl") as opened:
-        for event in EVENTS:
-            opened.append(event)
+        for record in RECORDS:
+            opened.append(record)
     return opened.path
 
 
@@ -34,8 +36,7 @@ def test_events_come_back_in_order_and_one_line_each(path: Path) -> None:
     assert read(path) == EVENTS
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(EVENTS)
     with Journal(path) as opened:
-        assert opened.events == EVENTS
-        assert opened.of("tell") == EVENTS and opened.of(["ask"]) == []
+        assert opened.records == RECORDS
 
 
 def test_each_append_is_synced_before_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +45,7 @@ def test_each_append_is_synced_before_it_returns(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
     opened.append(A)
     opened.append(B, C)
-    lines = [encode(number, event) for number, event in enumerate([A, B, C], start=1)]
+    lines = [encode(number, record.event()) for number, record in enumerate([A, B, C], start=1)]
     assert synced == [lines[0], b"".join(lines)]
 
 
@@ -55,9 +56,9 @@ def test_without_sync_an_append_is_written_and_waits_for_one_sync(
     opened = Journal(tmp_path / "j.jsonl", sync=False)
     monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
     opened.append(A)
-    assert opened.path.read_bytes() == encode(1, A) and synced == []
+    assert opened.path.read_bytes() == encode(1, A.event()) and synced == []
     opened.sync()
-    assert synced == [encode(1, A)]
+    assert synced == [encode(1, A.event())]
 
 
 def test_a_new_file_is_entered_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,12 +85,12 @@ def test_any_truncation_loses_at_most_the_torn_line(
             opened = Journal(target)
     else:
         opened = Journal(target)
-    assert opened.events == EVENTS[:complete]
+    assert opened.records == RECORDS[:complete]
     if again:
         opened.append(AFTER)
     opened.close()
     if again or not torn:
-        assert read(target) == EVENTS[:complete] + [AFTER] * again
+        assert read(target) == EVENTS[:complete] + [AFTER.event()] * again
 
 
 def test_zeros_of_a_power_loss_count_as_torn(path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_damaged_line_in_the_middle_is_named(path: Path, damage: bytes) -> Non
 def test_another_kind_of_file_is_not_taken_for_a_torn_journal(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("my notes", encoding="utf-8")
-    with pytest.raises(JournalError, match="line 1: not a JSON object"):
+    with pytest.raises(JournalError, match="line 1: a line without number and checksum; this is not a journal"):
         Journal(notes)
     assert notes.read_text(encoding="utf-8") == "my notes"
 
@@ -130,10 +131,10 @@ def test_a_failed_write_leaves_nothing_behind(path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(journal.os, "write", full)
     with pytest.raises(JournalError, match="No space left on device; nothing was added"):
         opened.append(AFTER)
-    assert path.read_bytes() == before and opened.events == EVENTS
+    assert path.read_bytes() == before and opened.records == RECORDS
     monkeypatch.undo()
     opened.append(AFTER)
-    assert read(path) == [*EVENTS, AFTER]
+    assert read(path) == [*EVENTS, AFTER.event()]
 
 
 def test_short_writes_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +142,12 @@ def test_short_writes_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch)
     real = os.write
     monkeypatch.setattr(journal.os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
     opened.append(AFTER)
-    assert read(path) == [*EVENTS, AFTER]
+    assert read(path) == [*EVENTS, AFTER.event()]
 
 
 def test_numbers_that_json_has_no_word_for_are_refused(path: Path) -> None:
     with Journal(path) as opened, pytest.raises(ValueError, match="JSON"):
-        opened.append({**EVENTS[0], "labels": [float("nan")]})
+        opened.append(Tell(ids=[1], labels=[float("nan")]))
     assert read(path) == EVENTS
 
 

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from badge.errors import InputError, JournalError
-from badge.learner.opening import recorded_ledger
-from small_loop import TRUTH, Trainer, X, learner, quietly_read
+from small_loop import TRUTH, Trainer, X, learner, ledger_in, quietly_read
 
 SUPPORT = Path(__file__).parents[1] / "support"
 ENVIRONMENT = {
@@ -145,7 +144,7 @@ def test_a_forked_learner_can_be_read_and_not_written(tmp_path: Path) -> None:
         assert ended[0] == child and os.waitstatus_to_exitcode(ended[1]) == 0
         assert (tmp_path / "j.jsonl").read_bytes() == before
         opened.tell(ids, TRUTH[ids])
-    assert len(recorded_ledger(quietly_read(tmp_path / "j.jsonl"), "j").labels) == 4
+    assert len(ledger_in(tmp_path / "j.jsonl").labels) == 4
 
 
 def interrupting(at: int, work: Any) -> int | None:
@@ -189,7 +188,7 @@ def test_ctrl_c_at_every_line_leaves_the_state_of_the_file(call: str, tmp_path: 
         count = len(quietly_read(path))
         interrupted = interrupting(at, calls[call])
         labels, pending, skipped = opened.labels, opened.pending.tolist(), opened.skipped
-        ledger = recorded_ledger(quietly_read(path), path)
+        ledger = ledger_in(path)
         assert (labels, pending, skipped) == (ledger.labels, list(ledger.pending), ledger.skipped), at
         landed += bool(interrupted) and ledger.number > count
         opened.ask(2)  # and the loop goes on

@@ -1,8 +1,8 @@
-"""Journals of an older format, after a repair, with the memory of another version."""
+"""Journals after a repair, and with the memory of another version of a strategy."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,36 +10,9 @@ import pytest
 
 from badge import journal
 from badge.errors import JournalError
+from badge.journal.events import Ask, Memory
 from sixty import TRUTH, make, rounds
 from small_loop import Trainer
-
-
-def test_a_learner_goes_on_with_a_journal_of_format_1(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    with make(path) as learner:
-        whole = rounds(learner, 4)
-    kept = (
-        "event",
-        "format",
-        "pool",
-        "classes",
-        "strategy",
-        "seed",
-        "initial",
-        "round",
-        "ids",
-        "labels",
-        "select_seconds",
-    )
-    old = [{key: event[key] for key in kept if key in event} for event in journal.read(path)[:5]]
-    old[0]["format"] = 1
-    path.write_text("".join(json.dumps(event) + "\n" for event in old), encoding="utf-8")
-    with make(path) as learner:
-        assert rounds(learner, 2) == whole
-    events = journal.read(path)
-    assert [event["event"] for event in events][4:8] == ["tell", "format", "ask", "tell"]
-    with make(path) as learner:
-        assert [batch.tolist() for batch in learner.batches] == whole
 
 
 @pytest.mark.parametrize("line", range(2, 12))
@@ -47,7 +20,7 @@ def test_the_loop_goes_on_after_any_line_was_lost(line: int, tmp_path: Path) -> 
     path = tmp_path / "j.jsonl"
     with make(path, strategy="albl") as learner:
         rounds(learner, 3)
-        ids = learner.ask(2, of=2)
+        ids = learner.ask(2, people=2)
         learner.tell(ids, [0, 1], by="ann")
         learner.tell(ids, [0, 0], by="ben")
         learner.add_class()
@@ -72,10 +45,8 @@ def test_memory_of_another_version_is_left_behind_and_nothing_else(tmp_path: Pat
     path = tmp_path / "j.jsonl"
     with make(path, strategy="albl") as learner:
         rounds(learner, 3)
-    old = journal.read(path)
-    for event in old:
-        if "memory" in event:
-            event["memory"] = {"all": {"weights_of_an_older_version": [1, 2]}}
+    other = Memory(all={"weights_of_an_older_version": [1, 2]})
+    old = [replace(r, memory=other) if isinstance(r, Ask) and r.memory else r for r in journal.records_of(path)]
     path.unlink()
     with journal.Journal(path) as written:
         written.append(*old)

@@ -135,7 +135,7 @@ def test_lists_of_labels(tmp_path: Path) -> None:
 
 def test_the_majority_counts_and_ties_are_pending(tmp_path: Path) -> None:
     with make(tmp_path / "j.jsonl") as learner:
-        a, b, c = (int(id) for id in learner.ask(3, of=2))
+        a, b, c = (int(id) for id in learner.ask(3, people=2))
         learner.tell([a, b, c], [0, 0, 1], by="ann")
         assert len(learner.labels) == 0 and learner.pending.tolist() == [a, b, c]
         learner.tell([a, b], [0, 1], by="ben")
@@ -179,7 +179,7 @@ def test_agreement_of_pairs() -> None:
     from sklearn.metrics import cohen_kappa_score
 
     learner = make(initial={0: 0, 1: 1})
-    ids = learner.ask(20, of=3)
+    ids = learner.ask(20, people=3)
     rng = np.random.default_rng(0)
     given = {person: np.where(rng.random(20) < 0.8, TRUTH[ids], 1 - TRUTH[ids]) for person in ("ann", "ben", "cid")}
     for person, labels in given.items():

@@ -293,3 +293,27 @@ def test_the_model_of_a_round_does_not_depend_on_the_models_before() -> None:
     fresh = make(initial=learner.labels)
     fresh._book.ledger().label_round = learner.round
     assert np.array_equal(learner.model, fresh.model)
+
+
+def test_a_label_is_encoded_once_and_nothing_of_ones_own_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from badge.journal import lines, schema
+    from badge.learner.classes import Classes
+
+    with make(tmp_path / "j.jsonl") as learner:
+        ids = learner.ask(20)
+        encoded: list[Any] = []
+        real = Classes.encode
+        monkeypatch.setattr(Classes, "encode", lambda self, label, id: encoded.append(id) or real(self, label, id))
+        for module, name in ((lines, "decode"), (schema, "check"), (lines, "check"), (schema, "typed")):
+            monkeypatch.setattr(module, name, lambda *given: pytest.fail("reads its own event"))
+        learner.tell(ids, TRUTH[ids])
+        assert len(encoded) == 20 and len(learner.labels) == 20
+
+
+def test_the_old_name_of_the_number_of_people_is_taken() -> None:
+    learner = make()
+    learner.ask(2, of=2)
+    learner.ask(2, 2)
+    assert set(learner._book.ledger().pending.values()) == {2}

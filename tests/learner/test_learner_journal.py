@@ -12,6 +12,7 @@ import pytest
 
 from badge import journal
 from badge.errors import InputError, JournalError
+from badge.journal.events import Record, Start
 from badge.learner.memory import changes, merged
 from three_classes import TRUTH, Centroids, X, make, run
 
@@ -112,10 +113,10 @@ def test_a_journal_of_another_run_is_refused(case: str, tmp_path: Path) -> None:
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text('{"text": "hello"}\n', encoding="utf-8")
-    with pytest.raises(JournalError, match="line 1: an event of the unknown kind None; this is not a journal"):
+    with pytest.raises(JournalError, match="line 1: a line without number and checksum; this is not a journal"):
         make(tmp_path / "data.jsonl")
     with journal.Journal(tmp_path / "other.jsonl") as other:
-        other.append({"event": "note", "text": "of something else"})
+        other.append(Start(cell={}))
     with pytest.raises(JournalError, match="something else than a learner's journal"):
         make(tmp_path / "other.jsonl")
 
@@ -185,9 +186,9 @@ def test_truncated_at_any_byte_it_opens_and_ends_in_the_same_picks(tmp_path: Pat
 def test_events_that_contradict_each_other_are_named_by_line(tmp_path: Path) -> None:
     with make(tmp_path / "j.jsonl") as learner:
         run(learner, 2)
-    header, ask, tell, *rest = journal.read(tmp_path / "j.jsonl")
+    header, ask, tell, *rest = journal.records_of(tmp_path / "j.jsonl")
 
-    def opened(*events: dict[str, Any]) -> None:
+    def opened(*events: Record) -> None:
         (tmp_path / "k.jsonl").unlink(missing_ok=True)
         with journal.Journal(tmp_path / "k.jsonl") as written:
             written.append(*events)

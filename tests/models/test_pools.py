@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import badge
 from badge.errors import InputError
-from badge.models.digest import fingerprint
-from badge.models.pools import length, take
+from badge.models.digest import pool_digest
+from badge.models.pools import length, open_pool, take
 
 datasets = pytest.importorskip("datasets")
 pd = pytest.importorskip("pandas")
@@ -149,12 +149,15 @@ def test_a_trainer_is_given_inputs_without_labels() -> None:
     assert take([(1.0, 2.0), (3.0, 4.0)], np.array([1])) == [(3.0, 4.0)]
 
 
-def test_the_same_data_has_the_same_fingerprint() -> None:
-    assert fingerprint(T) == fingerprint(X) == fingerprint(list(X)) == fingerprint(TensorDataset(T, torch.zeros(N)))
-    assert fingerprint(TEXTS) == fingerprint(pd.Series(TEXTS)) == fingerprint(two_texts(TEXTS, Y))
-    assert fingerprint(TEXTS) != fingerprint(two_texts(TEXTS, TITLES))
+def test_the_same_data_has_the_same_digest() -> None:
+    def digest(pool: Any) -> str:
+        return pool_digest(open_pool(pool))
+
+    assert digest(T) == digest(X) == digest(list(X)) == digest(TensorDataset(T, torch.zeros(N)))
+    assert digest(TEXTS) == digest(pd.Series(TEXTS)) == digest(two_texts(TEXTS, Y))
+    assert digest(TEXTS) != digest(two_texts(TEXTS, TITLES))
     flipping = Items(lambda i: T[i] * (1 if torch.rand(()) < 0.5 else -1))
-    assert fingerprint(flipping) == fingerprint(flipping)
+    assert digest(flipping) == digest(flipping)
 
 
 class Stream(IterableDataset[Tensor]):

@@ -182,7 +182,7 @@ def test_the_learner_goes_on_without_embeddings() -> None:
     for k in (40, 5, 5):
         ids = learner.ask(k)
         learner.tell(ids, Y[ids])
-    assert len(learner.labeled) == 50
+    assert len(learner.labels) == 50
     with pytest.raises(InputError, match=r"hold NaN or inf .* which it takes as they are"):
         learner.explain()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,16 @@ import pytest
 
 from badge import stats
 from badge.errors import BadgeError
+from journal_lines import write_journal
 
 CELL = {"data": "letter", "model": "mlp", "strategy": "rand", "batch_size": 10, "seed": 0, "labels": 20}
 START: dict[str, Any] = {"event": "start", "cell": CELL, "data": {"rows": 5, "total": 5}}
 ROUND: dict[str, Any] = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
 
 
-def write(path: Path, *events: Any) -> None:
-    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write(tmp_path / "good.jsonl", START, ROUND, {"event": "end"})
+    write_journal(tmp_path / "good.jsonl", START, ROUND, {"event": "end"})
     return tmp_path
 
 
@@ -37,8 +33,8 @@ def test_what_is_no_journal_is_left_out_with_a_note(folder: Path) -> None:
     (folder / "empty.jsonl").write_bytes(b"")
     (folder / "bytes.jsonl").write_bytes(bytes(range(256)) * 50)
     (folder / "deep.jsonl").write_text("[" * 100_000)
-    write(folder / "theirs.jsonl", {"step": 1, "loss": 0.5})
-    write(folder / "lists.jsonl", [1, 2], "text", None)
+    (folder / "theirs.jsonl").write_text('{"step": 1, "loss": 0.5}\n')
+    (folder / "lists.jsonl").write_text('[1, 2]\n"text"\nnull\n')
     results = stats.load(folder)
     assert len(results) == 1
     left = {note.text.split(":")[0] for note in results.notes if note.topic == "files left out"}
@@ -77,7 +73,7 @@ def test_what_is_no_journal_is_left_out_with_a_note(folder: Path) -> None:
 )  # fmt: skip
 def test_a_journal_that_means_nothing_is_one_line(events: list[Any], folder: Path) -> None:
     (folder / "good.jsonl").unlink()
-    write(folder / "bad.jsonl", *events)
+    write_journal(folder / "bad.jsonl", *events)
     with pytest.raises(BadgeError) as caught:
         stats.load(folder)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from badge import stats
 from badge.errors import DataError, InputError, JournalError
 from badge.stats import Results, Setting
 from fake_grid import fake_grid, write_journals
+from journal_lines import write_journal
 
 
 def test_rows_in_any_order_make_the_same_table() -> None:
@@ -132,15 +132,11 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         stats.load(tmp_path)
 
 
-def journal(path: Path, *events: object) -> None:
-    path.write_text("\n".join(e if isinstance(e, str) else json.dumps(e) for e in events), encoding="utf-8")
-
-
 def test_journals_with_different_options_are_noted(tmp_path: Path) -> None:
     for seed, width in enumerate((128, 256)):
         cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 10, "seed": seed, "width": width}
         first = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
-        journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": cell}, first, {"event": "end"})
+        write_journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": cell}, first, {"event": "end"})
     note = stats.load(tmp_path).notes
     assert note == (stats.Note("runs with different options", "a · m · B = 10: width is 128 and 256"),)
 
@@ -153,7 +149,7 @@ def test_failed_runs_are_counted_with_their_reasons(tmp_path: Path) -> None:
     for seed, events in enumerate(
         ([first, failed], [failed], [first, failed, first | {"round": 1, "labels": 20}], [first])
     ):
-        journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": {**cell, "seed": seed}}, *events)
+        write_journal(tmp_path / f"{seed}.jsonl", {"event": "start", "cell": {**cell, "seed": seed}}, *events)
     notes = [(note.topic, note.text) for note in stats.load(tmp_path).notes]
     assert notes == [
         ("failed runs", "2 of 4 journals; what they did before that counts, and the same command tries them again"),
@@ -194,13 +190,13 @@ def test_compressed_tables(small: Results, tmp_path: Path) -> None:
 
 def test_journals_that_were_interrupted(tmp_path: Path) -> None:
     cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 10, "seed": 0}
-    start = {"event": "start", "format": 1, "cell": cell}
+    start = {"event": "start", "cell": cell}
     first = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.5}
     again = {"event": "round", "round": 0, "labels": 10, "test_accuracy": 0.6}
     second = {"event": "round", "round": 1, "labels": 20, "test_accuracy": 0.7}
-    journal(tmp_path / "a.jsonl", start, first, start, again, second, '{"event": "rou')
-    journal(tmp_path / "b.jsonl", {"event": "ask", "round": 0, "ids": [1]})
-    journal(tmp_path / "c.jsonl", {**start, "cell": {**cell, "seed": 1}})
+    write_journal(tmp_path / "a.jsonl", start, first, start, again, second, '{"n":6, "event":"rou')
+    write_journal(tmp_path / "b.jsonl", {"event": "ask", "round": 0, "ids": [1]})
+    write_journal(tmp_path / "c.jsonl", {**start, "cell": {**cell, "seed": 1}})
     results = stats.load(tmp_path)
     assert results.test_accuracy.tolist() == [0.6, 0.7]  # a resumed run wrote round 0 again
     assert {(note.topic, note.text) for note in results.notes} == {
@@ -209,21 +205,21 @@ def test_journals_that_were_interrupted(tmp_path: Path) -> None:
         ("files left out", "b.jsonl: not the journal of an experiment (no start event)"),
         ("files left out", "c.jsonl: no finished round yet"),
     }
-    journal(tmp_path / "a.jsonl", start, '{"event": "rou', first)
-    with pytest.raises(JournalError, match="line 2: not a JSON object"):
+    write_journal(tmp_path / "a.jsonl", start, '{"event": "rou\n', first)
+    with pytest.raises(JournalError, match="line 2: a line without number and checksum"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", start, {"event": "round", "round": 0, "labels": 10})
+    write_journal(tmp_path / "a.jsonl", start, {"event": "round", "round": 0, "labels": 10})
     with pytest.raises(JournalError, match="lacks the field 'test_accuracy'"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", start, {**start, "cell": {**cell, "seed": 5}}, first)
+    write_journal(tmp_path / "a.jsonl", start, {**start, "cell": {**cell, "seed": 5}}, first)
     with pytest.raises(JournalError, match="two different runs"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", {**start, "format": 3}, first)
+    write_journal(tmp_path / "a.jsonl", {**start, "format": 3}, first)
     with pytest.raises(JournalError, match="has format 3"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", start, {"event": "checkpoint"}, first)
+    write_journal(tmp_path / "a.jsonl", start, {"event": "checkpoint"}, first)
     with pytest.raises(JournalError, match="line 2: an event of the unknown kind 'checkpoint'"):
         stats.load(tmp_path)
-    journal(tmp_path / "a.jsonl", start)
+    write_journal(tmp_path / "a.jsonl", start)
     with pytest.raises(DataError, match="nothing to report yet"):
         stats.load(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from badge.core.catalog import PAPER_STRATEGIES
 from badge.stats import Results, write_csv
+from journal_lines import write_journal
 
 #: (data, model) -> (first accuracy, last accuracy, labels at which half of the way is done)
 PAIRS = {
@@ -116,7 +116,7 @@ def write_journals(results: Results, folder: Path) -> None:
         used, whole = (int(results.column(name)[rows.start]) for name in ("rows", "total_rows"))
         data = {"name": setting.data, "rows": used, "total": whole, "complete": used == whole}
         data["text"] = f"{used:,} of {whole:,}"
-        events: list[dict[str, Any]] = [{"event": "start", "format": 1, "cell": cell, "data": data}]
+        events: list[dict[str, Any]] = [{"event": "start", "cell": cell, "data": data}]
         for i in range(rows.start, rows.stop):
             names = ("train_accuracy", "epochs", "train_seconds", "select_seconds", "mean_norm", "log_det")
             values = {name: float(results.column(name)[i]) for name in names}
@@ -135,7 +135,7 @@ def write_journals(results: Results, folder: Path) -> None:
             )
         events.append({"event": "end", "reason": "labels reached"})
         name = f"{setting.data}-{setting.model}-{setting.batch_size}-{strategy}-{seed}.jsonl"
-        (folder / name).write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+        write_journal(folder / name, *events)
 
 
 if __name__ == "__main__":  # python tests/fake_grid.py all.csv [rounds] : the full grid, for measuring

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 import badge
-from badge.learner.opening import recorded_ledger
-from small_loop import TRUTH, X, arguments, learner, quietly_read
+from small_loop import TRUTH, X, arguments, learner, ledger_in
 
 #: a signal counts while this is set: the checks in between are not under attack
 armed = False
@@ -69,7 +68,7 @@ def step(opened: badge.ActiveLearner, chance: random.Random, told: dict[int, int
 def check(path: Path, opened: badge.ActiveLearner, told: dict[int, int]) -> None:
     """The learner holds what the file holds, and all that was acknowledged."""
     held = opened.labels
-    ledger = recorded_ledger(quietly_read(path), path)
+    ledger = ledger_in(path)
     assert held == {id: ledger.classes.decode(code) for id, code in ledger.labels.items()}, "state and file differ"
     assert opened.pending.tolist() == list(ledger.pending) and opened.skipped == ledger.skipped
     assert all(held.get(id) == label for id, label in told.items()), "an acknowledged label is lost"

@@ -19,9 +19,10 @@ from pathlib import Path
 import torch
 
 from badge.errors import JournalError
-from badge.journal import Journal, repair
+from badge.journal import Journal, records_of, repair
+from badge.journal.events import Header, Record
 from badge.learner.opening import recorded_ledger
-from small_loop import TRUTH, arguments, learner, quietly_read
+from small_loop import TRUTH, arguments, learner
 
 
 def make(path: Path) -> bytes:
@@ -31,7 +32,7 @@ def make(path: Path) -> bytes:
             ids = opened.ask(4)
             opened.tell(ids, TRUTH[ids], by="ann")
         opened.relabel(ids[0], 1 - int(TRUTH[ids[0]]))
-        ids = opened.ask(3, of=2)
+        ids = opened.ask(3, people=2)
         opened.tell(ids, [0, 1, 0], by="ann")
         opened.tell(ids[:2], [0, 0], by="ben")
         opened.skip(opened.candidates[:2], "unclear")
@@ -78,7 +79,7 @@ def mutated(whole: bytes, chance: random.Random) -> tuple[str, bytes]:
     return kind, b"".join(lines)
 
 
-def state(events: list[dict], path: Path) -> tuple:
+def state(events: list[Record], path: Path) -> tuple:
     ledger = recorded_ledger(events, path)
     return ledger.labels, ledger.pending, ledger.skipped, ledger.votes, ledger.classes.names, ledger.strategy
 
@@ -87,7 +88,7 @@ def main(folder: Path, times: int, seed: int) -> None:
     torch.set_num_threads(1)
     whole, path = make(folder / "sound.jsonl"), folder / "mutated.jsonl"
     beside, last = path.with_name("mutated.jsonl.last"), (folder / "sound.jsonl.last").read_bytes()
-    events = quietly_read(folder / "sound.jsonl")
+    events = records_of(folder / "sound.jsonl")
     ends = [0]
     for line in whole.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
@@ -106,7 +107,7 @@ def main(folder: Path, times: int, seed: int) -> None:
             warnings.simplefilter("always")
             try:
                 with Journal(path) as opened:
-                    held = list(opened.events)
+                    held = list(opened.records)
             except JournalError as error:
                 assert re.search(r", line \d+: ", str(error)), f"{kind}: no line in {error}"
                 found["refused, line named"] += 1
@@ -130,7 +131,7 @@ def main(folder: Path, times: int, seed: int) -> None:
     )
 
 
-def check_repair(path: Path, data: bytes, numbers: dict[bytes, int], events: list[dict]) -> bool:
+def check_repair(path: Path, data: bytes, numbers: dict[bytes, int], events: list[Record]) -> bool:
     """Every line that the mutation left whole is kept; what was there is kept beside."""
     untouched = [n for line, n in numbers.items() if line in data]
     try:
@@ -139,9 +140,9 @@ def check_repair(path: Path, data: bytes, numbers: dict[bytes, int], events: lis
         assert not untouched and "no sound line" in str(error), error
         return False
     with Journal(path) as opened:
-        kept = list(opened.events)
+        kept = list(opened.records)
     assert all(kept[n - 1] == events[n - 1] for n in untouched), "a sound line was lost"
-    if kept[0]["event"] == "learner":
+    if isinstance(kept[0], Header):
         recorded_ledger(kept, path)  # the loop can go on
     assert done.aside is not None and done.aside.read_bytes() == data
     done.aside.unlink()

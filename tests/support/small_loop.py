@@ -12,6 +12,9 @@ import numpy as np
 
 import badge
 from badge import journal
+from badge.journal.schema import typed
+from badge.learner.ledger import Ledger
+from badge.learner.opening import recorded_ledger
 
 X = np.random.default_rng(0).normal(size=(50, 2))
 TRUTH = (X[:, 0] > 0).astype(int)
@@ -42,6 +45,11 @@ def quietly_read(path: Path) -> list[journal.Event]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return journal.read(path) if path.exists() else []
+
+
+def ledger_in(path: Path) -> Ledger:
+    """The state that a journal holds."""
+    return recorded_ledger([typed(event) for event in quietly_read(path)], path)
 
 
 def arguments(times: int, what: str) -> argparse.Namespace:

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from badge.learner.opening import recorded_ledger
-from small_loop import arguments, learner, quietly_read
+from small_loop import arguments, learner, ledger_in
 
 THREADS = 8
 
@@ -76,7 +75,7 @@ def main(folder: Path, times: int, seed: int) -> None:
             thread.join()
     acknowledged = {id: label for mine in told for id, label in mine.items()}
     assert len(acknowledged) == total, "one id was handed to two threads"
-    ledger = recorded_ledger(quietly_read(path), path)
+    ledger = ledger_in(path)
     lost = [id for id, label in acknowledged.items() if ledger.labels.get(id) != label]
     with learner(path, pool, strategy="badge") as again:
         assert again.labels == acknowledged

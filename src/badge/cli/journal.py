@@ -32,6 +32,7 @@ def show(
     Example: badge journal show labels.jsonl --last 20
     """
     from badge.journal import read
+    from badge.journal.schema import typed
     from badge.learner.history import history
     from badge.learner.opening import recorded_ledger
 
@@ -39,18 +40,19 @@ def show(
     kinds = Counter(event["event"] for event in events)
     typer.echo(f"{file}: {len(events):,} events ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})")
     if kinds["learner"]:
-        ledger = recorded_ledger(events, file)
-        assert ledger.header is not None
-        own = "ids of its own" if "sample" in ledger.pool else "called by position"
+        records = [typed(event) for event in events]
+        ledger = recorded_ledger(records, file)
+        assert ledger.header is not None and ledger.pool is not None
+        own = "called by position" if ledger.pool.sample is None else "ids of its own"
         typer.echo(
-            f"pool: {ledger.pool['length']:,} examples, {own}; strategy: {ledger.strategy}; seed: {ledger.header.seed}"
+            f"pool: {ledger.pool.length:,} examples, {own}; strategy: {ledger.strategy}; seed: {ledger.header.seed}"
         )
         counts = Counter(str(ledger.classes.decode(code)) for code in ledger.labels.values())
         typer.echo(
             f"labels: {len(ledger.labels):,} ({', '.join(f'{n:,} {label}' for label, n in counts.most_common(20))})"
         )
         typer.echo(f"pending: {len(ledger.pending):,}; skipped: {len(ledger.skipped):,}; asks: {len(ledger.asks):,}")
-        people = Counter(row.by for row in history(events) if row.by)
+        people = Counter(row.by for row in history(records) if row.by)
         if people:
             typer.echo(f"given by: {', '.join(f'{person} {n:,}' for person, n in people.most_common())}")
     for number, event in list(enumerate(events, start=1))[len(events) - last :]:
@@ -67,22 +69,23 @@ def check(file: _File) -> None:
     import warnings
 
     from badge.errors import JournalError
-    from badge.journal import read
+    from badge.journal import records_of
+    from badge.journal.events import Header, Lost
     from badge.learner.opening import recorded_ledger
 
     try:
         with warnings.catch_warnings(record=True) as torn:
             warnings.simplefilter("always")
-            events = read(file)
-        ledger = recorded_ledger(events, file) if any(event["event"] == "learner" for event in events) else None
+            records = records_of(file)
+        ledger = recorded_ledger(records, file) if any(isinstance(r, Header) for r in records) else None
     except JournalError as error:
         typer.echo(f"{error}", err=True)
         raise typer.Exit(1) from None
     for warning in torn:
         typer.echo(str(warning.message), err=True)
-    lost = sum(event["event"] == "lost" for event in events)
+    lost = sum(isinstance(record, Lost) for record in records)
     held = f", {len(ledger.labels):,} labels" if ledger is not None else ""
-    typer.echo(f"{file}: sound, {len(events):,} events{held}{f', {lost} lost in a repair' if lost else ''}")
+    typer.echo(f"{file}: sound, {len(records):,} events{held}{f', {lost} lost in a repair' if lost else ''}")
 
 
 @app.command("repair", cls=Once)
@@ -109,17 +112,18 @@ def export(
     import io
 
     from badge.core.writing import replacing
-    from badge.journal import read
+    from badge.journal import records_of
+    from badge.journal.events import Header
     from badge.learner.history import history
     from badge.learner.opening import recorded_ledger
     from badge.learner.transfer import labels_in, write_labels
 
-    events = read(file)
-    whole = any(event["event"] == "learner" for event in events)
+    records = records_of(file)
+    whole = any(isinstance(record, Header) for record in records)
     if everything:
-        rows = [{"id": row.id, "label": row.label, "by": row.by, "at": row.at} for row in history(events)]
+        rows = [{"id": row.id, "label": row.label, "by": row.by, "at": row.at} for row in history(records)]
     else:
-        rows = labels_in(events, recorded_ledger(events, file) if whole else None)
+        rows = labels_in(records, recorded_ledger(records, file) if whole else None)
     text = io.StringIO()
     write_labels(rows, text)
     if out is None:
@@ -151,7 +155,7 @@ def import_labels(
 
         raise JournalError(f"there is no journal {file}: badge.ActiveLearner(…, journal=…) makes one")
     with Journal(file) as journal:
-        told = tells_from_csv(labels, recorded_ledger(journal.events, file))
+        told = [record for record, _ in tells_from_csv(labels, recorded_ledger(journal.records, file))]
         if told:
-            journal.append(*(replace(record, at=now()).event() for record in told))
+            journal.append(*(replace(record, at=now()) for record in told))
     typer.echo(f"{file}: {sum(len(record.ids) for record in told):,} labels taken")

@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -20,7 +20,8 @@ from badge.errors import ClusterError
 from badge.experiment.cell import Cell, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure
 from badge.experiment.resuming import journal_path
-from badge.journal import Event, Journal
+from badge.journal import Journal
+from badge.journal.events import End, Record, Round
 
 __all__ = ["RayCells"]
 
@@ -30,7 +31,7 @@ PER_CORE = 2
 DEATHS = 5
 
 #: events for the journal; the numbers of a round; or how the cell ended
-Message = list[Event] | tuple[int, int, float] | Outcome
+Message = list[Record] | tuple[int, int, float] | Outcome
 
 
 class RayCells:
@@ -104,7 +105,7 @@ class _Tasks:
             else:
                 journal.append(*message)
                 self.deaths[cell] = 0
-                if any(event.get("event") in ("round", "end") for event in message):
+                if any(isinstance(record, Round | End) for record in message):
                     journal.sync()
 
     def close(self) -> None:
@@ -121,9 +122,9 @@ class Telling(Journal):
         super().__init__(path, sync=False)
         self.tell = tell
 
-    def append(self, *events: Mapping[str, Any]) -> None:
-        super().append(*events)
-        self.tell([dict(event) for event in events])
+    def append(self, *records: Record) -> None:
+        super().append(*records)
+        self.tell(list(records))
 
 
 def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterator[Message]:

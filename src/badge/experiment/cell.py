@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ from badge.errors import InputError, MissingExtraError
 from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
-from badge.journal import FORMAT, Event, Journal
-from badge.journal.events import Start
+from badge.journal import Journal
+from badge.journal.events import Data, End, Resume, Round, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
@@ -95,7 +95,7 @@ class Cell:
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
     """Run a cell to its end, from wherever its journal stops.
 
-    With more `labels` than before it goes on, to the bit as if it had been asked for so many at once.
+    With more `labels` than before it goes on, to the bit as if it had been asked for that number at once.
     """
     with Journal(journal_path(cell, folder), sync=False) as journal:
         continue_cell(journal, cell, notify)
@@ -105,12 +105,12 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
     """The same in a journal that is open already."""
     with threads(cell.threads):
         more = False
-        if journal.events:
-            check_start(journal.events[0], cell, journal.path)
-            marks = [event for event in journal.of(["resume", "end"]) if event["event"] == "end" or "labels" in event]
-            last = marks[-1] if marks else {}
-            more = goes_on(cell, last.get("labels", journal.events[0]["cell"]["labels"]), last, journal.path)
-            if last.get("event") == "end" and not more:
+        if journal.records:
+            start = check_start(journal.records[0], cell, journal.path)
+            marks = [r for r in journal.records if isinstance(r, End) or (isinstance(r, Resume) and r.more)]
+            last = marks[-1] if marks else None
+            more = goes_on(cell, start, last, journal.path)
+            if isinstance(last, End) and not more:
                 return
         if more:
             check_whole_batches(journal, cell)
@@ -121,18 +121,17 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
 
 def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
     """Write who we are, or that we have changed since; `more`: that there are to be more labels than before."""
-    where = {"versions": versions(), "git": git_revision()}
-    if not journal.events:
-        about = {"name": cell.data} | {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
-        about["digest"] = data_digest(dataset)
-        start = Start(format=FORMAT, cell=asdict(cell), data=about).event()
-        code = code_digests(cell)
-        journal.append({**start, **({"code": code} if code else {}), **where})
+    if not journal.records:
+        about = {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
+        described = Data(name=cell.data, **about, digest=data_digest(dataset))
+        code = code_digests(cell) or None
+        journal.append(Start(cell=asdict(cell), data=described, code=code, versions=versions(), git=git_revision()))
         return
-    check_data(journal.events[0], dataset, journal.path)
-    last = journal.of(["start", "resume"])[-1]
-    if more or {key: last.get(key) for key in where} != where:
-        journal.append({"event": "resume", **({"labels": cell.labels} if more else {}), **where})
+    check_data(journal.records[0], dataset, journal.path)
+    last = [record for record in journal.records if isinstance(record, Start | Resume)][-1]
+    if more or (last.versions, last.git) != (versions(), git_revision()):
+        labels = cell.labels if more else None
+        journal.append(Resume(more=more, labels=labels, versions=versions(), git=git_revision()))
 
 
 def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
@@ -143,19 +142,19 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
-    recorded = list({event["round"]: event for event in journal.of("round")}.values())
-    if recorded and recorded[-1]["picked"] is None and recorded[-1]["labels"] < total:
+    recorded = list({record.round: record for record in journal.records if isinstance(record, Round)}.values())
+    if recorded and recorded[-1].picked is None and recorded[-1].labels < total:
         recorded.pop()  # it was the last, and has chosen nothing
-    while not recorded or recorded[-1]["labels"] < total:
+    while not recorded or recorded[-1].labels < total:
         # else the next batch was chosen and its round not recorded, or this round is told again, with a choice
         if len(learner.batches) == len(recorded) + 1 and len(learner.pending):
             learner.tell(learner.pending, dataset.y_train[learner.pending])
-        recorded.append(_round(learner, trainer, cell, dataset, total) | {"round": len(recorded)})
+        recorded.append(_round(len(recorded), learner, trainer, cell, dataset, total))
         journal.append(recorded[-1])
         journal.sync()  # once a round: a round that a power loss takes is computed again
-        notify(recorded[-1]["labels"], total, recorded[-1]["test_accuracy"])
+        notify(recorded[-1].labels, total, recorded[-1].test_accuracy)
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
-    journal.append({"event": "end", "reason": reason, "labels": cell.labels})
+    journal.append(End(reason=reason, labels=cell.labels))
     journal.sync()
 
 
@@ -175,41 +174,45 @@ def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Frozen:
     return Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
 
 
-def _round(learner: ActiveLearner, trainer: Trainer | Frozen, cell: Cell, dataset: Dataset, total: int) -> Event:
+def _round(
+    number: int, learner: ActiveLearner, trainer: Trainer | Frozen, cell: Cell, dataset: Dataset, total: int
+) -> Round:
     """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
     started = time.perf_counter()
-    count = len(learner.labeled)
+    count = len(learner.labels)
     model, fit = learner.model, trainer.last
     assert fit is not None
     before_test = time.perf_counter()
     tested = align(predict(model, prepared(trainer, dataset.X_test)), model, dataset.classes)
     said = tested.probabilities.argmax(dim=1).numpy(force=True)
     predict_seconds = time.perf_counter() - before_test
-    event: Event = {
-        "event": "round",
-        "labels": count,
-        "test_accuracy": float(np.mean(said == dataset.y_test)),
-        "train_accuracy": fit.train_accuracy,
-        "epochs": fit.epochs,
-        "restarts": fit.restarts,
-        "train_seconds": learner.seconds["train"],
-    }
+    record = Round(
+        round=number,
+        labels=count,
+        test_accuracy=float(np.mean(said == dataset.y_test)),
+        train_accuracy=fit.train_accuracy,
+        epochs=fit.epochs,
+        restarts=fit.restarts,
+        train_seconds=learner.seconds["train"],
+        predict_seconds=predict_seconds,
+    )
     if count >= total:
-        return event | {"predict_seconds": predict_seconds} | dict.fromkeys(CHOICE) | _since(started)
+        return replace(record, seconds=time.perf_counter() - started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
     # A strategy that reads nothing needs no pass over the pool: only its batch is looked at. A frozen encoder has kept
     # its pass, and the rest of it costs next to nothing.
     unread = strategies.reads(learner.strategy) == "nothing" and isinstance(trainer, Trainer)
     batch = predict(model, torch.from_numpy(dataset.X_train[ids])) if unread else learner.outputs[ids]
     mean_norm, diversity = _mean_norm_and_log_det(batch)
-    return event | {
-        "predict_seconds": predict_seconds + learner.seconds["predict"],
-        "select_seconds": learner.seconds["select"],
-        "mean_norm": mean_norm,
-        "log_det": diversity if math.isfinite(diversity) else None,
-        "picked": ids.tolist(),
-        **_since(started),
-    }
+    return replace(
+        record,
+        predict_seconds=predict_seconds + learner.seconds["predict"],
+        select_seconds=learner.seconds["select"],
+        mean_norm=mean_norm,
+        log_det=diversity if math.isfinite(diversity) else None,
+        picked=ids.tolist(),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
@@ -217,14 +220,6 @@ def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
     features = gradient_embedding(batch)
     rows = features.rows(torch.arange(len(batch), device=batch.device))
     return float(rows.double().sq_norms().sqrt().mean()), log_det(rows, features.rank_bound)
-
-
-#: what a round records of the batch that it chose, and the last round does not have
-CHOICE = ("select_seconds", "mean_norm", "log_det", "picked")
-
-
-def _since(started: float) -> dict[str, float]:
-    return {"seconds": time.perf_counter() - started}
 
 
 @lru_cache(maxsize=1)

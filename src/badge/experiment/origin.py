@@ -11,7 +11,7 @@ import importlib
 import json
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import badge
 from badge.core.importing import imported
 from badge.data import Dataset
 from badge.errors import JournalError
+from badge.journal.events import Record, Start
 
 __all__ = ["check_code", "check_data", "code_digest", "code_digests", "data_digest", "git_revision", "versions"]
 
@@ -36,20 +37,17 @@ def code_digests(cell: Any) -> dict[str, str]:
     return {part: code_digest(getattr(cell, part)) for part in PARTS if ":" in getattr(cell, part)}
 
 
-def check_code(start: Mapping[str, Any], cell: Any, path: Path) -> None:
+def check_code(start: Start, cell: Any, path: Path) -> None:
     """Refuse a journal that was made by another version of one's own code; older journals do not say."""
-    recorded = start.get("code")
-    if not isinstance(recorded, Mapping):
-        return
-    for part, digest in code_digests(cell).items():
-        if recorded.get(part, digest) != digest:
+    for part, digest in code_digests(cell).items() if start.code else ():
+        if start.code and start.code.get(part, digest) != digest:
             name = getattr(cell, part)
             raise JournalError(f"{path} was made by another version of the code of {name} ({part}): {WAY_OUT}")
 
 
-def check_data(start: Mapping[str, Any], dataset: Dataset, path: Path) -> None:
+def check_data(start: Record, dataset: Dataset, path: Path) -> None:
     """Refuse a journal that was made on other data under the same name."""
-    recorded = (start.get("data") or {}).get("digest")
+    recorded = start.data.digest if isinstance(start, Start) and start.data else None
     if recorded is not None and recorded != data_digest(dataset):
         raise JournalError(f"{path} was made on other data of the name {dataset.name}: {WAY_OUT}")
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from badge.errors import JournalError
 from badge.experiment.origin import check_code
-from badge.journal import Journal
+from badge.journal import Journal, first_and_last
+from badge.journal.events import Ask, End, Record, Resume, Start
 
 if TYPE_CHECKING:
     from badge.experiment.cell import Cell
@@ -28,37 +27,30 @@ def finished(cell: Cell, folder: Path) -> bool:
     Reads the first line and the last: a grid has a thousand journals of a megabyte.
     """
     path = journal_path(cell, folder)
-    if not path.is_file():  # a pipe would never end; opening it for appending sees to that
+    ends = first_and_last(path)
+    if ends is None:  # new, torn or damaged: opening it for appending sees to that
         return False
-    with path.open("rb") as file:
-        first = file.readline()
-        file.seek(max(0, path.stat().st_size - 4096))
-        last = file.read().splitlines()[-1:]
-    try:
-        start, ending = json.loads(first), json.loads(last[0])
-    except (ValueError, IndexError):  # torn; opening it for appending sees to that
-        return False
-    check_start(start, cell, path)
-    if not isinstance(ending, dict) or ending.get("event") != "end":
-        return False
-    return not goes_on(cell, ending.get("labels", start["cell"]["labels"]), ending, path)
+    start = check_start(ends[0], cell, path)
+    return isinstance(ends[1], End) and not goes_on(cell, start, ends[1], path)
 
 
-def check_start(start: Any, cell: Cell, path: Path) -> None:
+def check_start(start: Record, cell: Cell, path: Path) -> Start:
     """Refuse a journal of other settings or of other code, naming the first that differs; `labels` may have grown."""
-    recorded = start.get("cell") if isinstance(start, dict) else None
-    recorded = recorded if isinstance(recorded, dict) else {}
+    if not isinstance(start, Start):
+        raise JournalError(f"{path} is not the journal of a run: use another --out folder")
     for field, value in asdict(cell).items():
-        if recorded.get(field) != value and (field != "labels" or field not in recorded):
+        if start.cell.get(field) != value and (field != "labels" or field not in start.cell):
             raise JournalError(
-                f"{path} was made with {field} = {recorded.get(field)!r}, now {value!r}: use another --out folder"
+                f"{path} was made with {field} = {start.cell.get(field)!r}, now {value!r}: use another --out folder"
             )
     check_code(start, cell, path)
+    return start
 
 
-def goes_on(cell: Cell, before: int | None, last: Mapping[str, Any], path: Path) -> bool:
-    """Whether a run that ended, or was to end, at `before` labels is now to have more; fewer are refused."""
-    if cell.labels == before or last.get("reason") == "pool exhausted":
+def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> bool:
+    """Whether a run is now to have more labels than it ended with, or was to end with; fewer are refused."""
+    before = start.cell["labels"] if last is None else last.labels
+    if cell.labels == before or (isinstance(last, End) and last.reason == "pool exhausted"):
         return False
     if before is None or (cell.labels is not None and cell.labels < before):
         raise JournalError(f"{path} was made with labels = {before!r}, now {cell.labels!r}: use another --out folder")
@@ -66,8 +58,8 @@ def goes_on(cell: Cell, before: int | None, last: Mapping[str, Any], path: Path)
 
 
 def check_whole_batches(journal: Journal, cell: Cell) -> None:
-    """Refuse to go on where the run would be another one than that which has had all its labels in view."""
-    asked = [len(event["ids"]) for event in journal.of("ask")]
+    """Refuse to go on where a run with this number of labels from the start would have been another run."""
+    asked = [len(record.ids) for record in journal.records if isinstance(record, Ask)]
     if cell.strategy == "albl":
         why = "albl sets its rates by the number of batches"
     elif len(asked) > 1 and asked[-1] < cell.batch_size:

@@ -14,6 +14,7 @@ from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
+from badge.journal.events import Failed
 from badge.training import networks
 
 __all__ = ["log_path", "run_cells"]
@@ -82,7 +83,7 @@ def _record(outcome: Outcome, folder: Path) -> None:
             suppress(BadgeError, OSError),
             Journal(path) as journal,
         ):  # a journal that cannot be written is known by now
-            journal.append({"event": "failed", "error": outcome.error})
+            journal.append(Failed(error=outcome.error or ""))
 
 
 def log_path(folder: Path) -> Path:

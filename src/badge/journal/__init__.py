@@ -1,7 +1,18 @@
 """Append-only JSON lines: what was asked and told, and what a run measured."""
 
 from badge.journal.events import FORMAT, Event
-from badge.journal.file import InMemory, Journal, read
+from badge.journal.file import InMemory, Journal, first_and_last, read, records_of
 from badge.journal.repair import Repair, examine, repair
 
-__all__ = ["FORMAT", "Event", "InMemory", "Journal", "Repair", "examine", "read", "repair"]
+__all__ = [
+    "FORMAT",
+    "Event",
+    "InMemory",
+    "Journal",
+    "Repair",
+    "examine",
+    "first_and_last",
+    "read",
+    "records_of",
+    "repair",
+]

@@ -1,41 +1,41 @@
-"""The events of a journal, as types: what each kind holds. The one place where the schema stands, and its FORMAT.
+"""The events of a journal: every kind, every field, as types. This is the one schema; FORMAT is its number.
 
 A loop (`badge.ActiveLearner`) writes
 
-    learner   once, first: pool, classes, strategy, seed, the labels that existed
-    ask       a batch                          tell      labels of it, or of others (`unasked`)
-    relabel   a label corrected                skip, unskip, release
-    class     a class added                    use       another strategy from here on
-    pool      the pool has grown               note      something that was noticed, in words
+    learner   first and once: pool, classes, strategy, seed, labels that exist already
+    ask       a batch                          tell      labels of it, or of other ids (`unasked`)
+    relabel   a corrected label                skip, unskip, release
+    class     a new class                      use       a change of strategy
+    pool      the pool has grown
 
-and a run of an experiment adds `start`, `round`, `resume`, `failed` and `end`. The file itself adds `format` where a journal
-of format 1 goes on in format 2, and `lost` where a repair could not save a line.
+A run of an experiment adds `start`, `round`, `resume`, `failed` and `end`. A repair writes `lost` in place of a line that
+it could not save.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
-from types import NoneType, UnionType
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar
 
 __all__ = [
     "FORMAT",
-    "FORMATS",
     "KINDS",
     "AddClass",
     "Ask",
+    "Data",
     "End",
     "Event",
     "Failed",
     "Header",
     "Id",
+    "Initial",
     "Label",
     "Lost",
-    "NewFormat",
+    "Memory",
     "NewPool",
-    "Note",
+    "Part",
+    "PoolId",
     "Record",
     "Relabel",
     "Release",
@@ -43,67 +43,134 @@ __all__ = [
     "Round",
     "Skip",
     "Start",
+    "Stop",
     "Tell",
     "Unskip",
     "Use",
-    "check",
     "now",
-    "typed",
 ]
 
-#: the format that is written, and those that are read
 FORMAT = 2
-FORMATS = (1, 2)
 
-#: an event as it is stored, without the number and the checksum of its line
+#: an event as JSON holds it, without the number and the checksum of its line
 Event = dict[str, Any]
-#: what an example is called: its position, or an id of one's own
+#: an example: its position, or an id from the caller
 Id = int | str
-#: what a class is called
+#: the name of a class
 Label = int | str
+#: a strategy: its name, or its class and parameters
+Described = str | dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
-    """One event. Fields that hold their default are not written."""
+class Part:
+    """A JSON object with known fields. A field that holds its default is not written."""
+
+    #: old name of a field -> its name now
+    renamed: ClassVar[dict[str, str]] = {}
+    #: a measurement: fields are written also where they hold their default, and unknown ones are read and left out
+    open: ClassVar[bool] = False
+
+    def plain(self) -> dict[str, Any]:
+        found = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "at" and (self.open or value != field.default):
+                found[field.name] = value.plain() if isinstance(value, Part) else value
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolId(Part):
+    """What identifies a pool."""
+
+    length: int
+    sample: list[Id] | None = None  #: ids of the examples in the digest; None: examples are called by position
+    digest: str | None  #: None: examples differ from look to look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initial(Part):
+    """Labels that existed before the loop."""
+
+    ids: list[Id]
+    labels: list[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop(Part):
+    """How a model's predictions on the stop set differ from those of the model before."""
+
+    renamed: ClassVar = {"of": "examples"}
+    ids: list[Id]  #: examples whose prediction is new
+    codes: list[Any]  #: and the predicted class
+    revision: int  #: number of the last event that changed a label of the model
+    labels: int  #: that the model was trained on
+    examples: int  #: in the stop set
+    changed: int | None  #: None: there was no model before
+    kappa: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory(Part):
+    """What changed in the memory of a strategy: all of it, or fields that are set, or entries added to tables."""
+
+    all: dict[str, Any] | None = None
+    set: dict[str, Any] | None = None
+    add: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Part):
+    """The data of a run."""
+
+    open = True
+    name: str | None = None
+    rows: int | None = None
+    total: int | None = None
+    complete: bool | None = None
+    text: str | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Part):
+    """One event."""
 
     kind: ClassVar[str]
-    #: whether there may be fields that this version does not know: of measurements yes, of labels no
-    open: ClassVar[bool] = False
 
     at: str | None = None  #: when, UTC
 
     def event(self) -> Event:
-        own = [field for field in fields(self) if field.name != "at"]
-        held = {field.name: getattr(self, field.name) for field in own if getattr(self, field.name) != field.default}
-        return {"event": self.kind, **held, **({} if self.at is None else {"at": self.at})}
+        return {"event": self.kind, **self.plain(), **({} if self.at is None else {"at": self.at})}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header(Record):
     kind = "learner"
     format: int
-    pool: dict[str, Any]
-    classes: int | list[Any]
-    strategy: str | dict[str, Any]
+    pool: PoolId
+    classes: int | list[Label]
+    strategy: Described
     seed: int
-    initial: dict[str, Any]
+    initial: Initial
     multilabel: bool = False
-    first: str | dict[str, Any] | None = None  #: what picks while there is no model; None: a uniform draw
+    first: Described | None = None  #: what picks before there is a model; None: a uniform draw
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ask(Record):
     kind = "ask"
+    renamed: ClassVar = {"of": "people"}
     round: int
     ids: list[Id]
-    of: int = 1  #: how many people are to label each
-    k: int | None = None  #: how many were asked for, where some got a label or were skipped meanwhile
-    labels: int | None = None  #: the last event that was looked at, where others came in meanwhile
-    uniform: str | None = None  #: why they were drawn uniformly, where no model could be trained
-    predicted: list[Any] | None = None  #: what the model took them for
-    stop: dict[str, Any] | None = None  #: how the predictions on the stop set changed
-    memory: dict[str, Any] | None = None  #: what changed in the memory of the strategy
+    people: int = 1  #: number of people who label each id
+    k: int | None = None  #: number asked for, where some ids got a label or were skipped meanwhile
+    labels: int | None = None  #: number of the last event that the batch depends on, where others came in meanwhile
+    uniform: str | None = None  #: why the batch was drawn uniformly, where no model could be trained
+    predicted: list[Any] | None = None  #: the class that the model predicts, for each id
+    stop: Stop | None = None
+    memory: Memory | None = None
     select_seconds: float | None = None
 
 
@@ -114,7 +181,7 @@ class Tell(Record):
     labels: list[Any]
     by: str | None = None
     unasked: bool = False
-    source: str | None = None  #: the file that they were imported from
+    source: str | None = None  #: the file that the labels were imported from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,43 +220,32 @@ class AddClass(Record):
 @dataclass(frozen=True, kw_only=True)
 class Use(Record):
     kind = "use"
-    strategy: str | dict[str, Any]
+    strategy: Described
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewPool(Record):
     kind = "pool"
-    pool: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Note(Record):
-    kind = "note"
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewFormat(Record):
-    kind = "format"
-    format: int
-    lines: int  #: how many lines of the old format stand before it
-    digest: str  #: of those lines
+    pool: PoolId
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lost(Record):
     kind = "lost"
     reason: str
-    aside: str  #: the file that holds what was here
+    aside: str  #: the file that holds the damaged journal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start(Record):
     kind = "start"
     open = True
-    cell: dict[str, Any]
-    format: int = 1
-    data: dict[str, Any] | None = None
+    cell: dict[str, Any]  #: the fields of `badge.experiment.Cell`
+    format: int = FORMAT
+    data: Data | None = None
+    code: dict[str, str] | None = None  #: digests of the caller's own data, model and strategy
+    versions: dict[str, str] | None = None
+    git: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,12 +255,25 @@ class Round(Record):
     round: int
     labels: int
     test_accuracy: float
+    train_accuracy: float | None = None
+    epochs: int | float | None = None
+    restarts: int | None = None
+    train_seconds: float | None = None
+    predict_seconds: float | None = None
+    select_seconds: float | None = None  #: this and the next three: None in the last round, which picks nothing
+    mean_norm: float | None = None
+    log_det: float | None = None
+    picked: list[int] | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resume(Record):
     kind = "resume"
-    open = True
+    more: bool = False  #: whether the run goes on to more labels than before
+    labels: int | None = None  #: the number of labels then; None: all
+    versions: dict[str, str] | None = None
+    git: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,71 +287,14 @@ class End(Record):
     kind = "end"
     open = True
     reason: str | None = None
+    labels: int | None = None
 
 
 _TYPES: tuple[type[Record], ...] = (
-    Header, Ask, Tell, Relabel, Skip, Unskip, Release, AddClass, Use, NewPool, Note,
-    NewFormat, Lost, Start, Round, Resume, Failed, End,
+    Header, Ask, Tell, Relabel, Skip, Unskip, Release, AddClass, Use, NewPool, Lost, Start, Round, Resume, Failed, End,
 )  # fmt: skip
 KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 
 
 def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _allowed(hint: Any) -> tuple[type, ...] | None:
-    """The exact types that JSON gives for a field; None for any."""
-    if hint is Any:
-        return None
-    if isinstance(hint, UnionType):
-        return tuple(kind for part in get_args(hint) for kind in _allowed(part) or ())
-    plain = get_origin(hint) or hint
-    return (float, int) if plain is float else (plain,)
-
-
-def _schema(kind: type[Record]) -> tuple[frozenset[str], dict[str, tuple[type, ...] | None]]:
-    hints = {field.name: _allowed(get_type_hints(kind)[field.name]) for field in fields(kind)}
-    return frozenset(field.name for field in fields(kind) if field.default is MISSING), hints
-
-
-_SCHEMA = {name: _schema(kind) for name, kind in KINDS.items()}
-
-
-def check(event: Mapping[str, Any]) -> None:
-    """Refuse (ValueError) what is not an event of this schema.
-
-    >>> check({"event": "tall", "ids": [1], "labels": [0]})
-    Traceback (most recent call last):
-    ValueError: an event of the unknown kind 'tall'
-    """
-    name = event.get("event")
-    if not isinstance(name, str) or name not in KINDS:
-        raise ValueError(f"an event of the unknown kind {name!r}")
-    required, hints = _SCHEMA[name]
-    missing = sorted(required - event.keys())
-    if missing:
-        raise ValueError(f"the event {name!r} lacks the field {missing[0]!r}")
-    for field, value in event.items():
-        if field == "event" or (field not in hints and KINDS[name].open):
-            continue
-        if field not in hints:
-            raise ValueError(f"the event {name!r} has a field {field!r}, which this version does not know")
-        allowed = hints[field]
-        if allowed is not None and type(value) not in allowed:
-            known = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
-            raise ValueError(f"the field {field!r} of the event {name!r} is {value!r:.40}, not of type {known}")
-    if "format" in event and event["format"] not in FORMATS:
-        raise ValueError(f"has format {event['format']}; this version of badge reads formats 1 and 2")
-
-
-def typed(event: Event) -> Record:
-    """A stored event as its type.
-
-    >>> typed({"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}).by
-    'ann'
-    """
-    check(event)
-    kind = KINDS[event["event"]]
-    known = _SCHEMA[event["event"]][1]
-    return kind(**{field: value for field, value in event.items() if field in known})

@@ -1,53 +1,74 @@
 """A journal on disk: append-only, one writer at a time; what `append` has returned from survives SIGKILL and power loss.
 
-An event is written, flushed and synced to disk before `append` returns. Whatever was cut off in the middle of a write can
-only be the last line: it is dropped with a warning. `append` notes what it is about to write before it writes; when it is
-interrupted (Ctrl-C), the next call looks at the file and takes what it finds there: all of it, or nothing.
+An event is on disk before `append` returns. A write that was cut off can only be the last line: it is dropped with a
+warning. `append` notes what it is about to write; when it is interrupted (Ctrl-C), the next call looks at the file and
+takes what it finds there: all of it, or nothing.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import weakref
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.core.names import path_of
 from badge.core.numbers import flag
 from badge.errors import JournalError
-from badge.journal.events import FORMAT, Event, NewFormat, check, now
+from badge.journal.events import Event, Record
 from badge.journal.last import Last, digest, forget_last, read_last, write_last
 from badge.journal.lines import decode, encode, parse
+from badge.journal.schema import typed
 
-__all__ = ["InMemory", "Journal", "read"]
+__all__ = ["InMemory", "Journal", "bytes_of", "first_and_last", "read", "records_of"]
 
 
 def read(path: str | os.PathLike[str]) -> list[Event]:
     """The events of a journal, without locking it. A torn last line is left out with a warning.
 
     >>> import tempfile, pathlib
+    >>> from badge.journal.events import Skip
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append({"event": "note", "text": "hello"})
+    ...     journal.append(Skip(ids=[3], reason="too dark"))
     >>> read(path)
-    [{'event': 'note', 'text': 'hello'}]
+    [{'event': 'skip', 'ids': [3], 'reason': 'too dark'}]
     """
     file = path_of(path, "a journal")
-    if file.exists() and not file.is_file():
+    last = read_last(file)
+    return parse(bytes_of(file), path, last).events
+
+
+def records_of(path: str | os.PathLike[str]) -> list[Record]:
+    """The same as types of `badge.journal.events`."""
+    return [typed(event) for event in read(path)]
+
+
+def bytes_of(file: Path) -> bytes:
+    if file.exists() and not file.is_file():  # a pipe or a device has no end
         raise JournalError(f"{file} is not a file: a journal is one")
     try:
-        last = read_last(file)
-        data = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
-        raise JournalError(f"there is no journal {path}") from None
-    except (OSError, UnicodeError) as error:
-        raise JournalError(f"cannot read the journal {path!r}: {getattr(error, 'strerror', error)}") from error
-    return parse(data, path, last).events
+        raise JournalError(f"there is no journal {file}") from None
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {file}: {error.strerror}") from error
+
+
+def first_and_last(file: Path) -> tuple[Record, Record] | None:
+    """The first and the last event of a journal, without a look at the others; None where one of them is not sound."""
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        first = stream.readline()
+        stream.seek(max(0, file.stat().st_size - 4096))
+        lines = stream.read().splitlines()
+    try:
+        return typed(decode(first.rstrip(b"\n"))[1]), typed(decode(lines[-1])[1])
+    except (ValueError, IndexError):
+        return None
 
 
 class InMemory:
@@ -57,11 +78,10 @@ class InMemory:
     closed = False
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.records: list[Record] = []
 
-    def append(self, event: Event) -> None:
-        check(event)
-        self.events.append(json.loads(json.dumps(event, allow_nan=False)))  # as a file would give it back
+    def append(self, *records: Record) -> None:
+        self.records += records
 
     def check_writable(self) -> None: ...
 
@@ -73,22 +93,22 @@ class InMemory:
 class Journal:
     """A journal that is open for appending; nobody else can open it for appending before `close`.
 
-    The folder is made where it is missing. `events` holds what the file held when it was opened, and all that was
-    appended since; event number n, and line n of the file, is `events[n - 1]`. With `sync=False` an append is handed to
-    the system, which is enough for the death of the process, and reaches the disk with the next `sync()`: for what can
-    be computed again after a power loss. Without it, lines that are cut off at the end of the file while no one has it
-    open go unnoticed; otherwise a small file beside it (`last.py`) tells.
+    A missing folder is made. `records` holds the events of the file; event number n, and line n of the file, is
+    `records[n - 1]`. With `sync=False` an append survives the death of the process, and that of the machine only after
+    the next `sync()`: for what can be computed again. There is then no file beside it (`last.py`) that shows when lines
+    are missing at the end.
 
-    It belongs to the process that opened it: in a child (`os.fork`) appending is an error, and nothing is written. So it
-    is when the file was replaced, deleted or changed by another program while it was open. Threads may share it.
+    A journal belongs to the process that opened it: in a child (`os.fork`) appending is an error. So it is when another
+    program has replaced, deleted or changed the file. Threads may share a journal.
 
     >>> import tempfile, pathlib
+    >>> from badge.journal.events import Unskip
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append({"event": "ask", "round": 0, "ids": [3, 1]})
+    ...     journal.append(Unskip(ids=[3, 1]))
     >>> with Journal(path) as journal:
-    ...     journal.events
-    [{'event': 'ask', 'round': 0, 'ids': [3, 1]}]
+    ...     journal.records
+    [Unskip(at=None, ids=[3, 1])]
     """
 
     def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
@@ -96,7 +116,7 @@ class Journal:
         self._place = self.path.absolute()  # the working directory may change
         self._fd, self._pid, self._lock = -1, os.getpid(), ThreadLock()
         #: what is being written: (bytes before it, events before it, the bytes, the events); None between two appends
-        self._intent: tuple[int, int, bytes, list[Event]] | None = None
+        self._intent: tuple[int, int, bytes, tuple[Record, ...]] | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
@@ -116,29 +136,24 @@ class Journal:
         except BaseException:
             os.close(fd)
             raise
-        self.events = found.events
+        self.records = [typed(event) for event in found.events]
         self._end, self._newline_missing = found.sound_bytes, found.newline_missing
-        self._old = None if found.numbered else digest(data[: found.sound_bytes] + b"\n" * found.newline_missing)
         self._first = digest(data.split(b"\n", 1)[0])
         self._fd = fd
         _OPEN.add(self)
-        if self.events:
+        if self.records:
             self._note_last(data[: found.sound_bytes])
 
-    def append(self, *events: Mapping[str, Any]) -> None:
+    def append(self, *records: Record) -> None:
         """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
-        for event in events:
-            check(event)
         self.check_writable()
         with self._lock():
             self.settle()
             self._check_file("nothing was added")
-            count, added = len(self.events), [dict(event) for event in events]
-            if self._old is not None:
-                added.insert(0, NewFormat(format=FORMAT, lines=count, digest=self._old, at=now()).event())
-            lines = [encode(count + 1 + i, event) for i, event in enumerate(added)]
+            count = len(self.records)
+            lines = (encode(number, record.event()) for number, record in enumerate(records, start=count + 1))
             payload = b"\n" * self._newline_missing + b"".join(lines)
-            self._intent = (self._end, count, payload, [decode(line[:-1])[1] for line in lines])
+            self._intent = (self._end, count, payload, records)
             try:
                 os.lseek(self._fd, self._end, os.SEEK_SET)
                 _write(self._fd, payload)
@@ -154,7 +169,7 @@ class Journal:
             self._check_file("what was added last is lost with it")
 
     def settle(self) -> None:
-        """Bring `events` in line with the file where an append was interrupted: what is there counts."""
+        """Bring `records` in line with the file where an append was interrupted: what is there counts."""
         with self._lock():
             if self._intent is None or self._fd < 0 or os.getpid() != self._pid:
                 return
@@ -174,8 +189,8 @@ class Journal:
         """Count what was written. An interrupt between two of these lines does no harm: all of it is done again."""
         assert self._intent is not None
         start, count, payload, added = self._intent
-        self.events[count:] = added
-        self._newline_missing, self._old = False, None
+        self.records[count:] = added
+        self._newline_missing = False
         self._end = start + len(payload)
         if not count:
             self._first = digest(payload.split(b"\n", 1)[0])
@@ -186,7 +201,7 @@ class Journal:
         """Beside the file, what its last line is; what can be computed again does without."""
         if self._sync:
             line = data.rstrip(b"\n").rsplit(b"\n", 1)[-1]
-            write_last(self._place, Last(self._first, len(self.events), digest(line)))
+            write_last(self._place, Last(self._first, len(self.records), digest(line)))
 
     def check_writable(self) -> None:
         """Refuse another process than the one that opened it, and a journal that is closed."""
@@ -219,11 +234,6 @@ class Journal:
         """Wait until everything that was appended is on disk."""
         os.fsync(self._fd)
 
-    def of(self, kinds: str | Iterable[str]) -> list[Event]:
-        """The events whose `event` field is (one of) `kinds`, in order."""
-        wanted = {kinds} if isinstance(kinds, str) else set(kinds)
-        return [event for event in self.events if event.get("event") in wanted]
-
     @property
     def closed(self) -> bool:
         return self._fd < 0
@@ -247,7 +257,7 @@ class Journal:
             self.close()
 
     def __repr__(self) -> str:
-        return f"Journal({str(self.path)!r}, {len(self.events)} events{', closed' if self.closed else ''})"
+        return f"Journal({str(self.path)!r}, {len(self.records)} events{', closed' if self.closed else ''})"
 
 
 #: journals that are open, so that a child process can let go of its copies: they would hold the lock of its parent

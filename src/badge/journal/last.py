@@ -32,9 +32,9 @@ class Last:
     line: str
 
     def problem(self, data: bytes, events: int) -> tuple[int, str] | None:
-        """The line that is wrong with a journal of so many events, and why; None where all that was written is there.
+        """The line that is wrong in a journal with this number of events, and why; None: all that was written is there.
 
-        >>> one, two = b'{"n":1, "event":"note"}', b'{"n":2, "event":"note"}'
+        >>> one, two = b'{"n":1, "event":"skip"}', b'{"n":2, "event":"skip"}'
         >>> last = Last(digest(one), 2, digest(two))
         >>> last.problem(one + b"\\n" + two + b"\\n", 2)
         >>> last.problem(one + b"\\n", 1)

@@ -12,15 +12,16 @@ from badge.core.names import path_of
 from badge.core.writing import writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
+from badge.journal.file import bytes_of
 from badge.journal.last import Last, digest, read_last, write_last
-from badge.journal.lines import encode, event_of, numbered, scan, sound_parts
+from badge.journal.lines import encode, scan, sound_parts
 
 __all__ = ["Repair", "examine", "repair"]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair did: how many events it kept, which lines it could not save, and where all that was is kept."""
+    """What a repair did: the number of events kept, the lines that it could not save, and the copy of the damaged file."""
 
     kept: int
     lost: list[int]
@@ -37,35 +38,35 @@ def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too."""
     file = path_of(path, "a journal")
     beside = read_last(file)
-    found = scan(_bytes(file), beside)
-    if found.torn_bytes and not found.problems:
+    found = scan(bytes_of(file), beside)
+    if found.torn_bytes and not found.problem:
         return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
-    return found.problems
+    return [found.problem] if found.problem else []
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:
     """Keep every line that is sound, in the order of their numbers; the file as it was stays beside it.
 
-    Lines that were doubled or moved find their place by their number. In the place of a line that is missing or changed
-    stands an event of kind `lost`, so that the numbers of the others stay theirs. The loop goes on from there: what was
-    told in a lost line is to be told again.
+    Lines that were doubled or moved find their place by their number. An event of kind `lost` stands in place of a line
+    that is missing or changed, so that the other lines keep their numbers. Labels told in a lost line must be told again.
 
     >>> import pathlib, tempfile
     >>> from badge.journal import Journal
+    >>> from badge.journal.events import Skip
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append({"event": "note", "text": "one"}, {"event": "note", "text": "two"})
-    >>> _ = path.write_bytes(path.read_bytes().replace(b"one", b"0ne"))
-    >>> print(str(repair(path)).split(";")[0], [event["event"] for event in Journal(path).events])
-    1 events kept, lost: line 1 ['lost', 'note']
+    ...     journal.append(Skip(ids=[1]), Skip(ids=[2]))
+    >>> _ = path.write_bytes(path.read_bytes().replace(b"[1]", b"[7]"))
+    >>> print(str(repair(path)).split(";")[0], [record.kind for record in Journal(path).records])
+    1 events kept, lost: line 1 ['lost', 'skip']
     """
     file = path_of(path, "a journal")
-    beside, data = read_last(file), _bytes(file)
+    beside, data = read_last(file), bytes_of(file)
     with writing_to(file), file.open("r+b") as handle:
         if not lock_file(handle.fileno()):
             raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
         found = scan(data, beside)
-        if not found.problems and not found.torn_bytes:
+        if not found.problem and not found.torn_bytes:
             return Repair(len(found.events), [], None)
         sound, last = _salvage(data)
         if not sound:
@@ -92,36 +93,14 @@ def repair(path: str | os.PathLike[str]) -> Repair:
 def _salvage(data: bytes) -> tuple[dict[int, Event], int]:
     """Sound events by number, and the number of the last line that had been written in full."""
     sound: dict[int, Event] = {}
-    plain, damaged = True, 0  # still in a part of format 1; complete lines since the last sound one
+    damaged = 0  # complete lines since the last sound one
     *lines, tail = data.split(b"\n")
-    for place, line in enumerate([*lines, tail], start=1):
-        if numbered(line):
-            plain = False
-            found = sound_parts(line)
-        else:
-            found = [(place, event)] if plain and (event := _plain(line)) else []
-        for number, event in found:
-            sound.setdefault(number, event)
-        damaged = 0 if found else damaged + (place <= len(lines))
+    for line in lines:
+        found = sound_parts(line)
+        sound = dict(found) | sound
+        damaged = 0 if found else damaged + 1
+    sound = dict(sound_parts(tail)) | sound
     return sound, max(sound, default=0) + damaged
-
-
-def _plain(line: bytes) -> Event | None:
-    try:
-        return event_of(line)
-    except ValueError:
-        return None
-
-
-def _bytes(path: Path) -> bytes:
-    if path.exists() and not path.is_file():
-        raise JournalError(f"{path} is not a file: a journal is one")
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise JournalError(f"there is no journal {path}") from None
-    except OSError as error:
-        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
 
 
 def _free_name(file: Path) -> Path:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from badge.core.rng import derive
-from badge.journal.events import Id
+from badge.journal.events import Id, Stop
 from badge.learner.agreement import cohen_kappa
 from badge.learner.classes import Code
 from badge.learner.history import History
@@ -32,12 +31,12 @@ class Advice:
 
     labels: int
     stop: bool  #: whether the predictions have stabilised
-    changed: float | None  #: share of the stop set that the last model takes for another class than the one before
-    kappa: float | None  #: Cohen's κ of these two models, averaged over the last three pairs
-    pairs: int  #: how many pairs that is
+    changed: float | None  #: share of the stop set that the last two models predict differently
+    kappa: float | None  #: Cohen's κ of two models in a row, averaged over the last three pairs
+    pairs: int  #: number of these pairs
     accuracy: float | None  #: prequential: share of right predictions among the last labels that models had picked
     interval: tuple[float, float] | None  #: Wilson's, 95 %
-    predictions: int  #: how many labels that is
+    predictions: int  #: number of these labels
     text: str
 
     def __str__(self) -> str:
@@ -50,20 +49,20 @@ def stop_set(ids: Ids, seed: int) -> list[Id]:
     return ids.at(np.sort(picks))
 
 
-def compare(before: dict[Id, Code], now: dict[Id, Code], revision: int, labels: int) -> dict[str, Any]:
+def compare(before: dict[Id, Code], now: dict[Id, Code], revision: int, labels: int) -> Stop:
     """For the journal: what of the stop set's predictions is new, and how far two models agree."""
     new = {id: code for id, code in now.items() if before.get(id) != code}
     kappa = cohen_kappa([before[id] for id in now], list(now.values())) if before else math.nan
     same_constant = bool(before) and not new
-    return {
-        "ids": list(new),
-        "codes": [list(code) if isinstance(code, tuple) else code for code in new.values()],
-        "revision": revision,
-        "labels": labels,
-        "of": len(now),
-        "changed": len(new) if before else None,
-        "kappa": 1.0 if same_constant else None if math.isnan(kappa) else kappa,
-    }
+    return Stop(
+        ids=list(new),
+        codes=[list(code) if isinstance(code, tuple) else code for code in new.values()],
+        revision=revision,
+        labels=labels,
+        examples=len(now),
+        changed=len(new) if before else None,
+        kappa=1.0 if same_constant else None if math.isnan(kappa) else kappa,
+    )
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
@@ -78,12 +77,12 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def advice(stability: Sequence[dict[str, Any]], given: History, labels: int) -> Advice:
+def advice(stability: Sequence[Stop], given: History, labels: int) -> Advice:
     """Stabilising predictions (Bloodgood & Vijay-Shanker 2009) and prequential accuracy, and what they say."""
     last = list(stability[-PAIRS:])
-    kappas = [pair["kappa"] for pair in last if pair["kappa"] is not None]
+    kappas = [pair.kappa for pair in last if pair.kappa is not None]
     kappa = sum(kappas) / len(kappas) if kappas else None
-    changed = last[-1]["changed"] / last[-1]["of"] if last else None
+    changed = last[-1].changed / last[-1].examples if last and last[-1].changed is not None else None
     stop = len(kappas) == PAIRS and kappa is not None and kappa >= THRESHOLD
     right = [row.correct for row in given if row.correct is not None][-WINDOW:]
     accuracy = sum(right) / len(right) if right else None
@@ -92,11 +91,11 @@ def advice(stability: Sequence[dict[str, Any]], given: History, labels: int) -> 
     return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
 
 
-def _stability(changed: float | None, kappa: float | None, pairs: int, stop: bool, last: list[dict[str, Any]]) -> str:
+def _stability(changed: float | None, kappa: float | None, pairs: int, stop: bool, last: list[Stop]) -> str:
     if changed is None or kappa is None:
         return "Two models in a row are needed to see whether predictions still change: ask and tell once more."
     said = (
-        f"The last model takes {changed:.1%} of {last[-1]['of']:,} examples for another class than the one before; "
+        f"The last model takes {changed:.1%} of {last[-1].examples:,} examples for another class than the one before; "
         f"κ over {pairs} pair{'s' * (pairs > 1)} of models is {kappa:.3f}."
     )
     if stop:

@@ -2,53 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from badge.core.locking import ThreadLock
 from badge.core.rng import fresh_seed
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
+from badge.learner.classes import Code
 from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
-from badge.learner.ledger import Ledger
-from badge.learner.opening import check_header, header_of, ledger_of
+from badge.learner.ledger import Checked, Ledger
+from badge.learner.opening import Settings, check_settings, header_of, ledger_of
 
 __all__ = ["Book"]
+
+Seen = TypeVar("Seen")
 
 
 class Book:
     """What was asked and told: written to the journal first, then folded into the ledger.
 
-    `wanted` holds classes, strategy and first (described), seed, initial and multilabel. `shared`: an experiment writes to
-    the journal too, and records what it needs itself.
+    `shared`: an experiment writes to the journal too, and records times and predictions itself.
     """
 
-    def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, wanted: dict[str, Any], shared: bool) -> None:
+    def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: Settings, shared: bool) -> None:
         self.journal, self.ids, self.shared = journal, ids, shared
         self._lock = ThreadLock()
-        self._ledger = self._open(pool, wanted)
+        self._ledger = self._open(pool, settings)
 
-    def _open(self, pool: Any, wanted: dict[str, Any]) -> Ledger:
+    def _open(self, pool: Any, settings: Settings) -> Ledger:
         """Write the header of a new journal, or check that of an old one and replay it."""
-        path, events = self.journal.path, self.journal.events
-        header = header_of(events, path, self.shared)
-        if header is None:
-            seed = fresh_seed() if wanted["seed"] is None else int(wanted["seed"])
-            settings = {**wanted, "seed": seed, "initial": wanted["initial"] or {"ids": [], "labels": []}}
-            header = e.Header(format=FORMAT, pool=identify(pool, self.ids), at=self.time(), **settings)
-            self.journal.append(header.event())
-            return ledger_of(header, self.ids, self.journal.events, path)
-        known = [event["pool"] for event in events if event["event"] in ("learner", "pool")][-1]
+        path, records = self.journal.path, self.journal.records
+        if header_of(records, path, self.shared) is None:
+            self.journal.append(
+                e.Header(
+                    format=FORMAT,
+                    pool=identify(pool, self.ids),
+                    classes=settings.classes,
+                    strategy=settings.strategy,
+                    seed=fresh_seed() if settings.seed is None else settings.seed,
+                    initial=settings.initial or e.Initial(ids=[], labels=[]),
+                    multilabel=settings.multilabel,
+                    first=settings.first,
+                    at=self._time(),
+                )
+            )
+            return self._replayed()
+        known = [record.pool for record in records if isinstance(record, e.Header | e.NewPool)][-1]
         check_pool(known, pool, self.ids, path)
-        ledger = ledger_of(header, self.ids, events, path)
-        check_header(ledger, wanted, path)
-        if self.ids.length > known["length"]:
-            self.journal.append(e.NewPool(pool=identify(pool, self.ids), at=self.time()).event())
-            ledger.apply(self.journal.events[-1])
+        ledger = self._replayed()
+        check_settings(ledger, settings, path)
+        if self.ids.length > known.length:
+            self.journal.append(e.NewPool(pool=identify(pool, self.ids), at=self._time()))
+            ledger.apply(self.journal.records[-1])
         return ledger
+
+    def _replayed(self, number: int | None = None) -> Ledger:
+        path, records = self.journal.path, self.journal.records
+        header = header_of(records, path, self.shared)
+        assert header is not None
+        return ledger_of(header, self.ids, records[:number], path)
 
     def lock(self, writing: bool = False) -> AbstractContextManager[Any]:
         """The lock of journal and ledger; `writing` is refused at once where it could not be."""
@@ -59,33 +75,33 @@ class Book:
     def ledger(self) -> Ledger:
         """The ledger of all that the journal holds: an interrupt may have come between the file and the fold."""
         self.journal.settle()
-        events = self.journal.events
         if self._ledger.busy:
-            header = header_of(events, self.journal.path, self.shared)
-            assert header is not None
-            self._ledger = ledger_of(header, self.ids, events, self.journal.path)
-        while self._ledger.number < len(events):
-            self._ledger.apply(events[self._ledger.number])
+            self._ledger = self._replayed()
+        for record in self.journal.records[self._ledger.number :]:
+            self._ledger.apply(record)
         return self._ledger
 
     def ledger_at(self, number: int) -> Ledger:
         """The ledger as it was after event `number`."""
-        header = header_of(self.journal.events, self.journal.path, self.shared)
-        assert header is not None
-        return ledger_of(header, self.ids, self.journal.events[:number], self.journal.path)
+        return self._replayed(number)
 
-    def write(self, make: Callable[[Ledger], e.Record | None]) -> Event | None:
+    def look(self, at: Callable[[Ledger], Seen]) -> Seen:
+        """One consistent look at the ledger."""
+        with self.lock():
+            return at(self.ledger())
+
+    def write(self, make: Callable[[Ledger], Checked | None]) -> Event | None:
         """Write the event that follows from the ledger as it is, if any; what was written, with its number."""
         with self.lock(writing=True):
-            record = make(self.ledger())
-            return None if record is None else self.append(record)
+            checked = make(self.ledger())
+            return None if checked is None else self.append(*checked)
 
-    def append(self, record: e.Record) -> Event:
-        """Journal first, state second: what the state holds is on disk."""
-        self.journal.append(replace(record, at=self.time()).event())
-        number = len(self.journal.events)
-        self.ledger()
-        return {"n": number, **self.journal.events[number - 1]}
+    def append(self, record: e.Record, codes: Sequence[Code] = ()) -> Event:
+        """Journal first, state second: what the state holds is on disk. The record was checked against the state."""
+        record = replace(record, at=self._time())
+        self.journal.append(record)
+        self._ledger.apply(record, codes)
+        return {"n": self._ledger.number, **record.event()}
 
-    def time(self) -> str | None:
+    def _time(self) -> str | None:
         return None if self.shared else e.now()

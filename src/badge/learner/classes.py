@@ -75,8 +75,10 @@ class Classes:
         return name
 
     def add(self, name: Label) -> None:
-        self._position[self.checked_new(name)] = len(self)
-        self.names.append(name)
+        """Add a class, unless it is there already."""
+        if name not in self._position:
+            self._position[name] = len(self)
+            self.names.append(name)
 
     def encode(self, label: Any, id: Id) -> Code:
         if not self.multilabel:

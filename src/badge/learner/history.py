@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from badge.errors import MissingExtraError
-from badge.journal.events import Event, Id
+from badge.journal import events as e
+from badge.journal.events import Id
 
 __all__ = ["Given", "History", "Story", "history"]
 
@@ -28,9 +29,9 @@ class Given:
     label: Any
     by: str | None
     round: int | None  #: of the ask that it answers
-    predicted: Any  #: what the model that picked it took it for; None: no model picked it
-    correct: bool | None  #: whether that is the label
-    prequential: float | None  #: share of predictions so far that were right
+    predicted: Any  #: the prediction of the model that picked it; None: no model picked it
+    correct: bool | None  #: whether the prediction is the label
+    prequential: float | None  #: share of right predictions so far
 
 
 class History:
@@ -75,7 +76,7 @@ COLUMNS = [field.name for field in fields(Given)]
 class Story:
     """The labels in a journal's events, as far as it was read; `History` of what there is now.
 
-    >>> told = {"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}
+    >>> told = e.Tell(ids=[3], labels=["cat"], by="ann")
     >>> [(row.id, row.label, row.by) for row in Story().read([told])]
     [(3, 'cat', 'ann')]
     """
@@ -87,41 +88,36 @@ class Story:
         self._rounds: dict[Id, int] = {}
         self._right = self._seen = 0
 
-    def read(self, events: Iterable[Event]) -> History:
+    def read(self, records: Iterable[e.Record]) -> History:
         """Read on with the events that follow."""
-        for event in events:
+        for record in records:
             self.events += 1
-            self._read(event)
+            match record:
+                case e.Header():
+                    self._add(record, "initial", record.initial.ids, record.initial.labels)
+                case e.Ask():
+                    self._rounds.update(dict.fromkeys(record.ids, record.round))
+                    self._predicted.update(zip(record.ids, record.predicted or (), strict=False))
+                case e.Tell():
+                    way = "import" if record.source is not None else "unasked" if record.unasked else "tell"
+                    self._add(record, way, record.ids, record.labels, record.by)
+                case e.Relabel():
+                    self._add(record, "relabel", [record.id], [record.label], record.by)
         return History(list(self._rows))
 
-    def _read(self, event: Event) -> None:
-        kind = event["event"]
-        if kind == "learner":
-            self._add(event, "initial", event["initial"]["ids"], event["initial"]["labels"])
-        elif kind == "ask":
-            self._rounds.update(dict.fromkeys(event["ids"], event["round"]))
-            if event.get("predicted") is not None:
-                self._predicted.update(zip(event["ids"], event["predicted"], strict=True))
-        elif kind == "tell":
-            way = "import" if "source" in event else "unasked" if event.get("unasked") else "tell"
-            self._add(event, way, event["ids"], event["labels"])
-        elif kind == "relabel":
-            self._add(event, "relabel", [event["id"]], [event["label"]])
-
-    def _add(self, event: Event, kind: str, ids: list[Id], labels: list[Any]) -> None:
-        at, by = event.get("at"), event.get("by")
+    def _add(self, record: e.Record, kind: str, ids: list[Id], labels: list[Any], by: str | None = None) -> None:
         for id, label in zip(ids, labels, strict=True):
             said = self._predicted.get(id) if kind == "tell" else None
             correct = None if said is None else said == label
             self._seen, self._right = self._seen + (correct is not None), self._right + bool(correct)
             share = self._right / self._seen if self._seen else None
             asked = self._rounds.get(id) if kind in ("tell", "relabel") else None
-            self._rows.append(Given(self.events, at, kind, id, label, by, asked, said, correct, share))
+            self._rows.append(Given(self.events, record.at, kind, id, label, by, asked, said, correct, share))
 
 
-def history(events: Iterable[Event]) -> History:
+def history(records: Iterable[e.Record]) -> History:
     """The labels in a journal's events."""
-    return Story().read(events)
+    return Story().read(records)
 
 
 def _text(value: Any) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from badge import strategies
@@ -18,24 +18,29 @@ from badge.errors import InputError
 from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.events import Id, Label
+from badge.learner.advice import Advice, advice
+from badge.learner.agreement import Agreement, agreement
+from badge.learner.arguments import check_arguments, first_batch
 from badge.learner.book import Book
 from badge.learner.classes import Classes
+from badge.learner.explaining import explained, last_pick
+from badge.learner.history import History, Story
 from badge.learner.ids import Ids, own_ids
-from badge.learner.known import Known
+from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
-from badge.learner.opening import current_strategy, describe
+from badge.learner.opening import Settings, current_strategy, describe
 from badge.learner.transfer import tells_from_csv
-from badge.learner.work import Snapshot, Work, first_batch
+from badge.learner.work import Snapshot, Work, without_taken
 from badge.models import predict
 from badge.models.pools import length
 from badge.outputs import Outputs
-from badge.strategies.explain import Explanation, explain
-from badge.training.fit import Trains, is_estimator
+from badge.strategies.explain import Explanation
+from badge.training.fit import Trains
 
 __all__ = ["ActiveLearner"]
 
 
-class ActiveLearner(Known):
+class ActiveLearner:
     """Asks for the labels that teach a model most, and takes them as they come.
 
     `pool` is a tensor, an array, a table, a list or a map-style Dataset; ids are positions in it, or those of `ids`: a
@@ -80,36 +85,26 @@ class ActiveLearner(Known):
         first: str | Any = None,
         embeddings: Any = None,
     ) -> None:
-        if not hasattr(trainer, "fit"):
-            raise InputError(f"a trainer has fit(examples, labels, rng) -> model; {type(trainer).__name__} has no fit")
-        if is_estimator(trainer) and not hasattr(trainer, "predict_proba"):
-            raise InputError(f"{type(trainer).__name__} gives no probabilities (predict_proba): use one that does")
-        if not isinstance(journal, str | os.PathLike | Journal | None):
-            raise InputError(f"a journal is a file name, not {journal!r}")
-        if initial is not None and not hasattr(initial, "items"):
-            raise InputError(f"initial holds labels by id, {{id: label}}, not {type(initial).__name__}")
-        if not callable(predict):
-            raise InputError(f"predict is a function (model, pool) -> Outputs, not {type(predict).__name__}")
-        multilabel = flag(multilabel, "multilabel")
+        check_arguments(trainer, journal, initial, predict)
+        multilabel, n = flag(multilabel, "multilabel"), length(pool)
         generator(seed)  # refuses what is not a seed
-        n = length(pool)
         cold = first_batch(first, embeddings, trainer, n)
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
         strategies.get(strategy)  # refuses what is none, before anything is written
-        wanted = {
-            "classes": known.header,
-            "strategy": describe(strategy),
-            "seed": seed,
-            "initial": None if initial is None else Ledger(names, known).initial(dict(initial.items())),
-            "multilabel": multilabel,
-            "first": None if first is None else describe(first),
-        }
+        settings = Settings(
+            classes=known.header,
+            strategy=describe(strategy),
+            seed=None if seed is None else int(seed),
+            initial=None if initial is None else Ledger(names, known).initial(dict(initial.items())),
+            multilabel=multilabel,
+            first=None if first is None else describe(first),
+        )
         self.pool, self.on_event = pool, on_event
         shared = isinstance(journal, Journal)
         self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal or InMemory()
         try:
-            self._book = Book(self._journal, pool, names, wanted, shared)
+            self._book = Book(self._journal, pool, names, settings, shared)
         except BaseException:
             self._journal.close()
             raise
@@ -122,18 +117,19 @@ class ActiveLearner(Known):
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None
+        self._story: Story | None = None  # as far as `history` was read
 
     # -- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(self, k: int, of: int = 1, progress: bool = False) -> NDArray[Any]:
+    def ask(self, k: int, people: int = 1, progress: bool = False, *, of: int | None = None) -> NDArray[Any]:
         """The `k` ids to label next, in pick order, never one that is labelled, skipped or pending.
 
         While the labels hold fewer than two classes there is nothing to learn from them: the batch is drawn uniformly,
         which gives the paper's M initial examples. So it is, with a warning, while no model can be trained because too
-        little has been labelled. `of` is the number of people who are to label each id. Labels can be told while this
-        trains; ids that got one meanwhile are left out.
+        little has been labelled. `people` is the number of people who label each id (`of` is its old name). Labels can
+        be told while this trains; ids that got one meanwhile are left out.
         """
-        k, of, progress = whole(k, "k"), whole(of, "of"), flag(progress, "progress")
+        k, people, progress = whole(k, "k"), whole(people if of is None else of, "people"), flag(progress, "progress")
         book, work = self._book, self._work
         with work.busy(), bar("train · predict · pick", 3, progress) as advance:
             with book.lock(writing=True):
@@ -147,16 +143,16 @@ class ActiveLearner(Known):
                     )
             batch = work.batch(now, k, not book.shared, advance)
             with book.lock(writing=True):
-                record = _without_taken(batch, book.ledger(), now.number)
-                event = book.append(replace(record, of=of))
+                record = without_taken(batch, book.ledger(), now.number)
+                event = book.append(replace(record, people=people))
         self._notify(event)
         return book.ids.array(record.ids)
 
     def tell(self, ids: Iterable[Any], labels: Iterable[Any], by: str | None = None, unasked: bool = False) -> None:
-        """Take labels of pending ids: all of a batch, or some of it. Told again with the same label is no matter.
+        """Take labels of pending ids: all of a batch, or some of it. A label that is known already has no effect.
 
-        `by` says who labelled; of ids that were asked of several people the majority counts. `unasked=True` takes labels
-        of ids that were never asked too.
+        `by` says who labelled; the majority counts where several people label an id. `unasked=True` also takes labels of
+        ids that were never asked.
         """
         unasked = flag(unasked, "unasked")
         self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
@@ -179,20 +175,20 @@ class ActiveLearner(Known):
 
     def add_class(self, name: Label | None = None) -> None:
         """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it."""
-        self._notify(self._book.write(lambda ledger: e.AddClass(name=ledger.classes.checked_new(name))))
+        self._notify(self._book.write(lambda ledger: ledger.add_class(name)))
 
     def use(self, strategy: str | Any) -> None:
         """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way."""
         strategies.get(strategy)  # refuses what is none
         with self._work.busy():
-            event = self._book.write(lambda ledger: e.Use(strategy=describe(strategy)))
+            event = self._book.write(lambda ledger: (e.Use(strategy=describe(strategy)), ()))
             self._work.use(strategy)
         self._notify(event)
 
     def import_csv(self, path: str | os.PathLike[str]) -> int:
-        """Take the labels of a CSV file with the columns id and label, and by if there is one; how many were new."""
+        """Take the labels of a CSV file (columns id, label and, if there is one, by); the number of new ones."""
         with self._book.lock(writing=True):
-            events = [self._book.append(record) for record in tells_from_csv(path, self._book.ledger())]
+            events = [self._book.append(*told) for told in tells_from_csv(path, self._book.ledger())]
         for event in events:
             self._notify(event)
         return sum(len(event["ids"]) for event in events)
@@ -200,6 +196,87 @@ class ActiveLearner(Known):
     def _notify(self, event: Event | None) -> None:
         if event is not None and self.on_event is not None:
             self.on_event(event)
+
+    # -- what is known, without a model ----------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> dict[Id, Any]:
+        """The labels so far: {id: label}."""
+        return self._book.look(lambda now: {id: now.classes.decode(code) for id, code in now.labels.items()})
+
+    @property
+    def pending(self) -> NDArray[Any]:
+        """Ids that were asked and have no label yet, in the order asked."""
+        return self._book.look(lambda now: now.ids.array(now.pending))
+
+    @property
+    def skipped(self) -> dict[Id, str | None]:
+        """Ids that nobody can label: {id: reason}."""
+        return self._book.look(lambda now: dict(now.skipped))
+
+    @property
+    def candidates(self) -> NDArray[Any]:
+        """Ids that can still be asked, ascending."""
+        return self._book.look(lambda now: now.ids.array(now.ids.at(now.candidates())))
+
+    @property
+    def left(self) -> int:
+        """Number of ids that can still be asked."""
+        return self._book.look(lambda now: now.ids.length - len(now.labels) - len(now.pending) - len(now.skipped))
+
+    def item(self, id: Any) -> Item:
+        """What is known about one id."""
+        return self._book.look(lambda now: item_in(now, id))
+
+    @property
+    def batches(self) -> list[NDArray[Any]]:
+        """Every batch asked so far, in order."""
+        return self._book.look(lambda now: [now.ids.array(ask.ids) for _, ask in now.asks])
+
+    @property
+    def classes(self) -> list[Label]:
+        """The labels that can be told."""
+        return self._book.look(lambda now: list(now.classes.names))
+
+    @property
+    def votes(self) -> dict[Id, dict[str, Any]]:
+        """Who gave which label, of ids that several people label."""
+        return self._book.look(
+            lambda now: {id: {by: now.classes.decode(c) for by, c in votes.items()} for id, votes in now.votes.items()}
+        )
+
+    @property
+    def history(self) -> History:
+        """Every label given, in order: when, by whom, what the model had predicted before, prequential accuracy."""
+        with self._book.lock():
+            self._book.ledger()
+            story, self._story = self._story or Story(), None  # read twice where an interrupt comes in between
+            rows = story.read(self._journal.records[story.events :])
+            self._story = story
+        return rows
+
+    def agreement(self) -> Agreement:
+        """Of what several people have labelled: agreement per example, Cohen's κ per pair of people."""
+        return self._book.look(lambda now: agreement(now.votes, now.pending))
+
+    def advice(self) -> Advice:
+        """Whether more labels are worth it: do predictions still change, and how often were they right?"""
+        stability, labels = self._book.look(lambda now: (list(now.stability), len(now.labels)))
+        return advice(stability, self.history, labels)
+
+    @property
+    def uniform_because(self) -> str | None:
+        """Why the last batch was drawn uniformly, where no model could be trained on the labels; else None."""
+        return self._book.look(lambda now: now.asks[-1][1].uniform if now.asks else None)
+
+    def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """Where in the pool the examples of these ids are."""
+        return self._book.ids.positions(self._book.ids.plain(ids))
+
+    @property
+    def round(self) -> int:
+        """Number of asks before the labels last changed; the model's randomness derives from (seed, round)."""
+        return self._book.look(lambda now: now.label_round)
 
     # -- the model and what it says --------------------------------------------------------------------------------
 
@@ -221,50 +298,30 @@ class ActiveLearner(Known):
         return self._work.seconds
 
     @property
-    def round(self) -> int:
-        """Number of asks before the labels last changed; the model's randomness derives from (seed, round)."""
-        with self._book.lock():
-            return self._book.ledger().label_round
-
-    @property
     def model(self) -> Any:
         """The model of the labels so far; trained when it is needed, from scratch, and kept until the labels change."""
         with self._work.busy():
-            return self._work.model(self._snapshot())
+            return self._work.model(self._book.look(Snapshot.of))
 
     @property
     def outputs(self) -> Outputs:
         """What the model says about the whole pool; row numbers are positions."""
         with self._work.busy():
-            return self._work.outputs(self._snapshot())
+            return self._work.outputs(self._book.look(Snapshot.of))
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
         """Why the last batch, from the model that picked it; or these ids, from the model as it is now."""
-        book = self._book
         with self._work.busy():
             if ids is not None:
-                named = book.ids.plain(ids)
-                return replace(explain(self.outputs, book.ids.positions(named)), ids=book.ids.array(named))
-            with book.lock():
-                asks = book.ledger().asks
-                if not asks:
-                    raise InputError("nothing was asked yet, so there is no batch to explain")
-                number, ask = asks[-1]
-                if ask.select_seconds is None or not ask.ids:
-                    raise InputError(
-                        "no model picked the last batch: name the ids, explain(ids) is about the model of now"
-                    )
-                if self._explained is not None and self._explained[0] == number:
-                    return self._explained[1]
-                then = Snapshot.of(book.ledger_at(ask.labels or number - 1))
-            # the model that picked is still there, or it is trained again: the same labels and seed, the same model
-            why = explain(self._work.outputs(then, keep=False), book.ids.positions(ask.ids))
-            self._explained = (number, replace(why, ids=book.ids.array(ask.ids)))
+                named = self._book.ids.plain(ids)
+                return explained(self.outputs, named, self._book.ids)
+            number, ask = self._book.look(last_pick)
+            if self._explained is None or self._explained[0] != number:
+                then = self._book.look(lambda _: Snapshot.of(self._book.ledger_at(ask.labels or number - 1)))
+                # the model that picked is still there, or it is trained again: the same labels and seed, the same model
+                outputs = self._work.outputs(then, keep=False)
+                self._explained = (number, explained(outputs, ask.ids, self._book.ids))
             return self._explained[1]
-
-    def _snapshot(self) -> Snapshot:
-        with self._book.lock():
-            return Snapshot.of(self._book.ledger())
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -275,23 +332,9 @@ class ActiveLearner(Known):
     def __enter__(self) -> ActiveLearner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        with self._book.lock():
-            n = self._book.ledger()
-            return f"ActiveLearner({n.ids.length:,} examples: {len(n.labels):,} labelled, {len(n.pending):,} pending)"
-
-
-def _without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
-    """The batch without ids that got a label or were skipped since event `number`, which it was chosen after."""
-    if ledger.number == number:
-        return batch
-    taken = (ledger.labels, ledger.pending, ledger.skipped)
-    free = [i for i, id in enumerate(batch.ids) if not any(id in those for those in taken)]
-    said = None if batch.predicted is None else [batch.predicted[i] for i in free]
-    k = len(batch.ids) if len(free) < len(batch.ids) else None
-    return replace(batch, ids=[batch.ids[i] for i in free], predicted=said, k=k, labels=number)
+        labelled, pending = self._book.look(lambda now: (len(now.labels), len(now.pending)))
+        return f"ActiveLearner({self._book.ids.length:,} examples: {labelled:,} labelled, {pending:,} pending)"

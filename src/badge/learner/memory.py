@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["changes", "merged"]
+from badge.errors import InputError
+from badge.journal.events import Memory
+
+__all__ = ["changes", "merged", "plain_state"]
 
 
-def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+def plain_state(strategy: Any) -> dict[str, Any]:
+    """What a strategy remembers, as a journal gives it back: text keys, lists, plain numbers."""
+    state = strategy.state()
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(state, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"state() of {type(strategy).__name__} does not fit into JSON: {error}") from None
+    return found
+
+
+def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Memory:
     """What of a strategy's memory to write down, so that `merged(old, changes(old, new)) == new`.
 
-    A memory grows with the labels (albl keeps a number for each): written whole with every batch, the journal would grow
-    with their square. So of a table in it only the new and the changed entries are written, under "add".
+    A memory grows with the labels (albl keeps a number for each). Written whole with every batch, it would make the
+    journal grow with their square. So of a table in it only new and changed entries are written, under "add".
 
-    >>> changes({"w": 1, "by_id": {"3": 0.5}}, {"w": 1, "by_id": {"3": 0.5, "7": 0.25}})
+    >>> changes({"w": 1, "by_id": {"3": 0.5}}, {"w": 1, "by_id": {"3": 0.5, "7": 0.25}}).plain()
     {'add': {'by_id': {'7': 0.25}}}
     """
     if old is None or old.keys() != new.keys():
-        return {"all": dict(new)}
-    parts: dict[str, Any] = {}
+        return Memory(all=dict(new))
+    to_set: dict[str, Any] = {}
+    to_add: dict[str, Any] = {}
     for key, value in new.items():
         before = old[key]
         if isinstance(value, dict) and isinstance(before, dict) and before.keys() <= value.keys():
             added = {k: v for k, v in value.items() if k not in before or before[k] != v}
-            parts.setdefault("add", {}).update({key: added} if added else {})
+            to_add |= {key: added} if added else {}
         elif value != before:
-            parts.setdefault("set", {})[key] = value
-    return {kind: part for kind, part in parts.items() if part}
+            to_set[key] = value
+    return Memory(set=to_set or None, add=to_add or None)
 
 
-def merged(old: Mapping[str, Any] | None, change: Mapping[str, Any]) -> dict[str, Any]:
+def merged(old: Mapping[str, Any] | None, change: Memory) -> dict[str, Any]:
     """The memory after a change.
 
-    >>> merged({"w": 1, "by_id": {"3": 0.5}}, {"set": {"w": 2}, "add": {"by_id": {"7": 0.25}}})
+    >>> merged({"w": 1, "by_id": {"3": 0.5}}, Memory(set={"w": 2}, add={"by_id": {"7": 0.25}}))
     {'w': 2, 'by_id': {'3': 0.5, '7': 0.25}}
     """
-    new = {**change.get("all", old or {}), **change.get("set", {})}
-    return new | {key: {**new[key], **added} for key, added in change.get("add", {}).items()}
+    new = {**(old or {} if change.all is None else change.all), **(change.set or {})}
+    return new | {key: {**new[key], **added} for key, added in (change.add or {}).items()}

@@ -3,83 +3,100 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from badge.core.catalog import STRATEGIES
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
-from badge.journal.events import Event
+from badge.journal.events import Label
 from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
 
-__all__ = ["check_header", "current_strategy", "describe", "header_of", "ledger_of", "recorded_ledger"]
+__all__ = ["Settings", "check_settings", "current_strategy", "describe", "header_of", "ledger_of", "recorded_ledger"]
 
 
-def header_of(events: list[Event], path: object, shared: bool) -> e.Header | None:
-    """The header in a journal; None where it is still to be written."""
-    for event in events:
-        if event["event"] == "learner":
-            found = e.typed(event)
-            assert isinstance(found, e.Header)
-            return found
-    if any(event["event"] == "lost" for event in events):
+@dataclass(frozen=True)
+class Settings:
+    """What a caller says about a loop, in the form in which a journal's header holds it."""
+
+    classes: int | list[Label]
+    strategy: str | dict[str, Any]
+    seed: int | None  #: None: the recorded one, or a fresh one
+    initial: e.Initial | None  #: None: the recorded ones, or none
+    multilabel: bool
+    first: str | dict[str, Any] | None
+
+
+def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Header | None:
+    """The header of a journal; None where it is still to be written."""
+    others: set[type[e.Record]] = set()
+    for record in records:
+        if isinstance(record, e.Header):
+            return record
+        others.add(type(record))
+    if e.Lost in others:
         raise JournalError(
             f"{path} has lost its first line, which says whose it is: `badge journal export` gives the labels in it, and "
             "`badge journal import` takes them into a new one"
         )
-    if events and not shared:
+    if others and not shared:
         raise JournalError(f"{path} holds something else than a learner's journal: use another file")
     return None
 
 
-def ledger_of(header: e.Header, ids: Ids, events: list[Event], path: object) -> Ledger:
+def ledger_of(header: e.Header, ids: Ids, records: Iterable[e.Record], path: object) -> Ledger:
     """The ledger of a whole journal."""
     ledger = Ledger(ids, Classes(header.classes, header.multilabel))
-    ledger.replay(events, path)
+    ledger.replay(records, path)
     return ledger
 
 
-def recorded_ledger(events: list[Event], path: object) -> Ledger:
+def recorded_ledger(records: Sequence[e.Record], path: object) -> Ledger:
     """The ledger of a journal whose pool is not at hand."""
-    header = header_of(events, path, shared=False)
+    header = header_of(records, path, shared=False)
     if header is None:
         raise JournalError(f"{path} is empty")
-    if "sample" in header.pool:
-        return ledger_of(header, AnyIds(header.pool["sample"]), events, path)
-    lengths = [event["pool"]["length"] for event in events if event["event"] in ("learner", "pool")]
-    if any(event["event"] == "lost" for event in events):  # that the pool has grown may be lost
-        lengths += [id + 1 for event in events for id in event.get("ids", []) if isinstance(id, int)]
-    return ledger_of(header, Ids(max(lengths)), events, path)
+    if header.pool.sample is not None:
+        return ledger_of(header, AnyIds(header.pool.sample), records, path)
+    length = max(record.pool.length for record in records if isinstance(record, e.Header | e.NewPool))
+    if any(isinstance(record, e.Lost) for record in records):  # the event that the pool has grown may be lost
+        ids = [id for record in records for id in getattr(record, "ids", ()) if isinstance(id, int)]
+        length = max([length, *(id + 1 for id in ids)])
+    return ledger_of(header, Ids(length), records, path)
 
 
-def check_header(ledger: Ledger, wanted: Mapping[str, Any], path: object) -> None:
-    """Refuse a journal of another seed, set of initial labels, set of classes or strategy; None is not compared.
+def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
+    """Refuse a journal of another seed, set of initial labels, set of classes or strategy.
 
-    Classes may be those that the journal began with, or those with some that were added since; the strategy that which it
-    began with or uses now.
+    Classes may be those that the journal began with, or those with some that were added since; the strategy may be the
+    one that it began with or the one that it uses now.
     """
     header = ledger.header
     assert header is not None
     for field in ("seed", "initial", "multilabel"):
-        theirs, yours = getattr(header, field), wanted[field]
+        theirs, yours = getattr(header, field), getattr(settings, field)
         if yours is not None and theirs != yours:
             _refuse(path, field, theirs, yours)
     picked = any(ask.select_seconds is not None for _, ask in ledger.asks)
-    if not picked and header.first != wanted["first"]:  # once a model has picked, what picks before one is no matter
-        _refuse(path, "first", header.first, wanted["first"])
-    theirs, yours = ledger.classes.header, wanted["classes"]
-    if isinstance(theirs, int) and isinstance(yours, int) and isinstance(header.classes, int):
-        fits = header.classes <= yours <= theirs
-    else:
-        fits = isinstance(theirs, list) and isinstance(yours, list) and isinstance(header.classes, list)
-        fits = fits and theirs[: len(yours)] == yours and len(yours) >= len(header.classes)  # type: ignore[index, arg-type]
-    if not fits:
-        _refuse(path, "classes", theirs, yours, "; learner.add_class adds one")
-    now, first, yours = ledger.strategy, header.strategy, wanted["strategy"]
-    if yours != now and not (yours == first and now in STRATEGIES):
+    if not picked and header.first != settings.first:  # once a model has picked, `first` has no effect
+        _refuse(path, "first", header.first, settings.first)
+    if not _fits(settings.classes, header.classes, ledger.classes.header):
+        _refuse(path, "classes", ledger.classes.header, settings.classes, "; learner.add_class adds one")
+    now, yours = ledger.strategy, settings.strategy
+    if yours != now and not (yours == header.strategy and now in STRATEGIES):
         _refuse(path, "strategy", now, yours, "; learner.use changes it")
+
+
+def _fits(yours: int | list[Label], first: int | list[Label], now: int | list[Label]) -> bool:
+    """Whether classes are those of the beginning, with none, some or all that were added since."""
+    if isinstance(yours, int) and isinstance(first, int) and isinstance(now, int):
+        return first <= yours <= now
+    if isinstance(yours, list) and isinstance(first, list) and isinstance(now, list):
+        return len(yours) >= len(first) and now[: len(yours)] == yours
+    return False
 
 
 def current_strategy(ledger: Ledger, given: Any) -> Any:
@@ -102,6 +119,7 @@ def describe(strategy: Any) -> str | dict[str, Any]:
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, way_out: str = "") -> None:
+    theirs, yours = (value.plain() if isinstance(value, e.Initial) else value for value in (theirs, yours))
     raise JournalError(
         f"{path} belongs to another run: its {field} is {short(theirs)}, yours is {short(yours)}; use another journal"
         f"{way_out}"

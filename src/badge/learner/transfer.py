@@ -6,6 +6,7 @@ import csv
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,7 +14,8 @@ from badge.core.names import path_of
 from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
-from badge.journal.events import Event, Id
+from badge.journal.events import Id
+from badge.learner.classes import Code
 from badge.learner.history import history
 from badge.learner.ledger import Ledger
 
@@ -22,13 +24,13 @@ __all__ = ["labels_in", "tells_from_csv", "write_labels"]
 COLUMNS = ("id", "label", "by", "at")
 
 
-def labels_in(events: Iterable[Event], ledger: Ledger | None) -> list[dict[str, Any]]:
+def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[str, Any]]:
     """The label of each id, with who gave it last and when; without a ledger (its first line is lost) the last one told.
 
-    >>> labels_in([{"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}], None)
+    >>> labels_in([e.Tell(ids=[3], labels=["cat"], by="ann")], None)
     [{'id': 3, 'label': 'cat', 'by': 'ann', 'at': None}]
     """
-    last = {row.id: row for row in history(events)}
+    last = {row.id: row for row in history(records)}
     if ledger is None:
         return [{"id": id, "label": row.label, "by": row.by, "at": row.at} for id, row in last.items()]
     rows = [(id, ledger.classes.decode(code)) for id, code in ledger.labels.items()]
@@ -44,7 +46,7 @@ def write_labels(rows: Iterable[dict[str, Any]], file: TextIO) -> None:
         writer.writerow([safe(str(cell)) for cell in (row["id"], label, row["by"] or "", row["at"] or "")])
 
 
-def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[e.Tell]:
+def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[tuple[e.Tell, list[Code]]]:
     """The events of telling the labels of a CSV file (columns id and label, and by if there is one): one per person.
 
     All of it is checked before anything is told; labels that are known already are left out.
@@ -60,9 +62,8 @@ def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[e.Tell]
         ids, labels = people.setdefault(row.get("by") or None, ([], []))
         ids.append(id)
         labels.append(label)
-    found = [(by, ledger.tell(ids, labels, by, unasked=True)) for by, (ids, labels) in people.items()]
-    name = Path(path).name
-    return [e.Tell(ids=told.ids, labels=told.labels, by=by, unasked=True, source=name) for by, told in found if told]
+    told = [ledger.tell(ids, labels, by, unasked=True) for by, (ids, labels) in people.items()]
+    return [(replace(checked[0], source=Path(path).name), checked[1]) for checked in told if checked]
 
 
 def _rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:

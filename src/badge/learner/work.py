@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from badge.learner.advice import compare, stop_set
 from badge.learner.classes import Classes, Code
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
-from badge.learner.memory import changes
+from badge.learner.memory import changes, plain_state
 from badge.models import predict
 from badge.models.pools import take
 from badge.outputs import Outputs
@@ -34,7 +34,7 @@ from badge.strategies import Stateful, Strategy
 from badge.strategies.select import choose
 from badge.training.fit import align, fit_model, prepared
 
-__all__ = ["Snapshot", "Work", "first_batch"]
+__all__ = ["Snapshot", "Work", "without_taken"]
 
 IntArray = NDArray[np.int64]
 
@@ -98,7 +98,7 @@ class Work:
     def use(self, strategy: Any) -> None:
         self.strategy = strategies.get(strategy)
         self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
-        self._blank = {} if self._memory is None else self._memory.state()
+        self._blank = {} if self._memory is None else plain_state(self._memory)
 
     def _examples(self) -> Any:
         """The pool as the trainer sees it; not before it is needed, since an encoder may have to go over it."""
@@ -106,126 +106,122 @@ class Work:
             self._seen = (self.trainer, prepared(self.trainer, self.pool))
         return self._seen[1]
 
-    def model(self, of: Snapshot, keep: bool = True) -> Any:
+    def model(self, state: Snapshot, keep: bool = True) -> Any:
         """The model of a snapshot, from scratch; the same one as long as the labels are the same."""
-        if self._trained is not None and self._trained[0] == of.taught:
+        if self._trained is not None and self._trained[0] == state.taught:
             return self._trained[1]
-        if not len(of.labeled):
+        if not len(state.labeled):
             raise InputError("there is no model before the first label: ask, and tell labels")
         if keep:
             self._trained = self._predicted = None  # frees the old one before the new one is made
         started = time.perf_counter()
-        rng = derive(self.seed, "train", of.label_round)
-        model = fit_model(self.trainer, take(self._examples(), of.labeled), of.targets, rng)
+        rng = derive(self.seed, "train", state.label_round)
+        model = fit_model(self.trainer, take(self._examples(), state.labeled), state.targets, rng)
         self.seconds["train"] = time.perf_counter() - started
         if keep:
-            self._trained = (of.taught, model)
+            self._trained = (state.taught, model)
         return model
 
-    def outputs(self, of: Snapshot, keep: bool = True) -> Outputs:
+    def outputs(self, state: Snapshot, keep: bool = True) -> Outputs:
         """What the model of a snapshot says about the whole pool; row numbers are positions."""
-        if self._predicted is not None and self._predicted[0] == of.taught:
+        if self._predicted is not None and self._predicted[0] == state.taught:
             return self._predicted[1]
-        model = self.model(of, keep)
+        model = self.model(state, keep)
         started = time.perf_counter()
-        said = _predicting(self.predict, of.classes.multilabel)(model, self._examples())
-        outputs = align(said, model, of.class_count, of.classes.multilabel)
+        said = _predicting(self.predict, state.classes.multilabel)(model, self._examples())
+        outputs = align(said, model, state.class_count, state.classes.multilabel)
         if len(outputs) != self.ids.length:
             raise InputError(f"predict gave {len(outputs)} rows for a pool of {self.ids.length}")
         self.seconds["predict"] = time.perf_counter() - started
         if keep:
-            self._predicted = (of.taught, outputs)
+            self._predicted = (state.taught, outputs)
         return outputs
 
-    def batch(self, of: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
+    def batch(self, state: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
         """The next batch; with `looks`, also what the model takes it for and how far it differs from the one before.
 
         Drawn uniformly where there is nothing to learn from the labels, or not yet enough for what trains.
         """
         reason, outputs = None, None
-        learns = len(np.unique(of.targets, axis=0)) > 1
+        learns = len(np.unique(state.targets, axis=0)) > 1
         blind = self._memory is None and strategies.reads(self.strategy) == "nothing"  # needs no model
         if learns and not blind:
             try:
-                self.model(of)
+                self.model(state)
                 advance(1)
-                outputs = self.outputs(of)
+                outputs = self.outputs(state)
                 advance(1)
             except Exception as error:
-                if of.trained or not _lacks_labels(error):
+                if state.trained or not _lacks_labels(error):
                     raise
                 why = error.__cause__ if isinstance(error, ModelError) and error.__cause__ is not None else error
                 reason = f"{type(why).__name__}: {' '.join(str(why).split())[:200]}"
                 warnings.warn(
-                    f"no model can be trained on {len(of.labeled)} labels, the batch is drawn uniformly: {reason}",
+                    f"no model can be trained on {len(state.labeled)} labels, the batch is drawn uniformly: {reason}",
                     stacklevel=3,
                 )
         if outputs is None and not (learns and blind):
-            return e.Ask(round=of.round, ids=self.ids.at(self._without_model(of, k)), uniform=reason)
-        picks, memory = self._pick(of, outputs, k)
+            return e.Ask(round=state.round, ids=self.ids.at(self._without_model(state, k)), uniform=reason)
+        picks, memory = self._pick(state, outputs, k)
         advance(1)
-        seen = self._look(of, outputs, picks) if looks and outputs is not None else {}
+        seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
-        return e.Ask(round=of.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
+        return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
-    def _without_model(self, of: Snapshot, k: int) -> IntArray:
+    def _without_model(self, state: Snapshot, k: int) -> IntArray:
         """Positions of a batch before there is a model: by the strategy for a cold start, or uniformly."""
-        rng = derive(self.seed, "ask", of.round)
+        rng = derive(self.seed, "ask", state.round)
         if self.first is None:
-            drawn: IntArray = rng.choice(of.candidates, size=k, replace=False)
+            drawn: IntArray = rng.choice(state.candidates, size=k, replace=False)
             return drawn
         strategy, given = self.first
         outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
-        labeled = outputs[of.labeled] if len(of.labeled) and strategies.wants_labeled(strategy) else None
-        return choose(strategy, outputs, k, rng, of.candidates, labeled)
+        labeled = outputs[state.labeled] if len(state.labeled) and strategies.wants_labeled(strategy) else None
+        return choose(strategy, outputs, k, rng, state.candidates, labeled)
 
-    def _pick(self, of: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, dict[str, Any] | None]:
+    def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
         """The positions that the strategy picks, and what changed in its memory."""
         started = time.perf_counter()
         memory, labeled = self._memory, None
         if outputs is not None and (strategies.wants_labeled(self.strategy) or memory is not None):
-            labeled = outputs[of.labeled]
+            labeled = outputs[state.labeled]
         if memory is not None and labeled is not None:
-            _restore(memory, of.memory, self._blank)  # a call that failed half-way must leave no trace
-            if of.label_round == of.round:
-                said = of.classes.targets(of.classes.predicted(labeled.probabilities[:].numpy(force=True)))
-                right = (said == of.targets).reshape(len(said), -1).all(axis=1)
-                memory.observe(self.ids.keys(self.ids.at(of.labeled)), right)
-        rng = derive(self.seed, "ask", of.round)
-        picks = choose(self.strategy, self.ids.length if outputs is None else outputs, k, rng, of.candidates, labeled)
+            _restore(memory, state.memory, self._blank)  # a call that failed half-way must leave no trace
+            if state.label_round == state.round:
+                said = state.classes.targets(state.classes.predicted(labeled.probabilities[:].numpy(force=True)))
+                right = (said == state.targets).reshape(len(said), -1).all(axis=1)
+                memory.observe(self.ids.keys(self.ids.at(state.labeled)), right)
+        rng = derive(self.seed, "ask", state.round)
+        picks = choose(
+            self.strategy, self.ids.length if outputs is None else outputs, k, rng, state.candidates, labeled
+        )
         if memory is not None:
             memory.picked(self.ids.keys(self.ids.at(picks)))
         self.seconds["select"] = time.perf_counter() - started
-        return picks, None if memory is None else changes(of.memory, memory.state())
+        return picks, None if memory is None else changes(state.memory, plain_state(memory))
 
-    def _look(self, of: Snapshot, outputs: Outputs, picks: IntArray) -> dict[str, Any]:
+    def _look(self, state: Snapshot, outputs: Outputs, picks: IntArray) -> dict[str, Any]:
         def said(positions: IntArray) -> list[Code]:
             rows = outputs.probabilities.index_select(0, torch.from_numpy(positions).to(outputs.device))
-            return of.classes.predicted(rows.numpy(force=True))
+            return state.classes.predicted(rows.numpy(force=True))
 
-        seen: dict[str, Any] = {"predicted": [of.classes.decode(code) for code in said(picks)]}
-        if of.stop_revision != of.revision:  # a new model
-            ids = list(of.stop) or stop_set(self.ids, self.seed)
+        seen: dict[str, Any] = {"predicted": [state.classes.decode(code) for code in said(picks)]}
+        if state.stop_revision != state.revision:  # a new model
+            ids = list(state.stop) or stop_set(self.ids, self.seed)
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
-            seen["stop"] = compare(of.stop, now, of.revision, len(of.labeled))
+            seen["stop"] = compare(state.stop, now, state.revision, len(state.labeled))
         return seen
 
 
-def first_batch(first: Any, embeddings: Any, trainer: Any, rows: int) -> tuple[Strategy, Outputs | None] | None:
-    """What picks before there is a model, and from what (None: from what a frozen encoder gives); checked at the door."""
-    if first is None:
-        if embeddings is not None:
-            raise InputError("embeddings are for the first batch: name what picks it, first='typiclust'")
-        return None
-    strategy = strategies.get(first)
-    if embeddings is None:
-        if not hasattr(trainer, "prepare"):
-            raise InputError(f"first={first!r} picks from embeddings of a pretrained model: pass embeddings= [N, D]")
-        return strategy, None
-    outputs = embeddings if isinstance(embeddings, Outputs) else Outputs(embeddings=embeddings)
-    if len(outputs) != rows:
-        raise InputError(f"embeddings have {len(outputs)} rows for a pool of {rows}")
-    return strategy, outputs
+def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
+    """The batch without ids that got a label or were skipped since event `number`, which it was chosen after."""
+    if ledger.number == number:
+        return batch
+    taken = (ledger.labels, ledger.pending, ledger.skipped)
+    free = [i for i, id in enumerate(batch.ids) if not any(id in those for those in taken)]
+    said = None if batch.predicted is None else [batch.predicted[i] for i in free]
+    k = len(batch.ids) if len(free) < len(batch.ids) else None
+    return replace(batch, ids=[batch.ids[i] for i in free], predicted=said, k=k, labels=number)
 
 
 def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:

@@ -5,24 +5,27 @@ from __future__ import annotations
 import hashlib
 import pickle
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
 from badge.errors import ModelError
 from badge.models.borrowed import random_state_kept
 from badge.models.network import unwrap
-from badge.models.pools import OpenPool, open_pool
+from badge.models.pools import OpenPool
 from badge.models.tables import is_frame, series
 
-__all__ = ["fingerprint", "model_digest", "pool_digest", "value_digest", "whole_digest"]
+__all__ = ["model_digest", "pool_digest", "sample_digest", "sample_of", "value_digest", "whole_digest"]
 
 #: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
 SAMPLE = 64
+#: looks at each item: a rare augmentation shows in one of three looks at one of 64 items
+LOOKS = 3
 #: pools whose items are at hand, and how many of them are read at a time
 _WHOLE, ROWS = (torch.Tensor, np.ndarray, TensorDataset, Mapping, list, tuple), 4096
 
@@ -48,23 +51,30 @@ def model_digest(model: Any) -> str:
     return f"{type(model).__name__}:{digest.hexdigest()}"
 
 
-def fingerprint(pool: Any) -> dict[str, Any]:
-    """Length and digest of a pool: the same for the same data as tensor, array or list of arrays.
+def sample_of(rows: int) -> NDArray[np.int64]:
+    """The positions of the items that identify a pool: evenly spaced, at most SAMPLE of them."""
+    return np.unique(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
 
-    >>> fingerprint(np.arange(6.0)) == fingerprint(torch.arange(6.0, dtype=torch.float64))
-    True
+
+def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
+    """A digest of some items; None where one of them differs from look to look.
+
+    The random state is set before each look, so that most datasets that augment at random give the same items each time.
+    One with a generator of its own does not, and then its items cannot identify it.
     """
-    opened = open_pool(pool)
-    return {"length": opened.rows, "digest": pool_digest(opened)}
+    digest = hashlib.sha256()
+    with random_state_kept():
+        for position in positions:
+            looks = {_look(pool, int(position)) for _ in range(LOOKS)}
+            if len(looks) > 1:
+                return None
+            digest.update(looks.pop())
+    return digest.hexdigest()[:16]
 
 
 def pool_digest(pool: OpenPool) -> str:
-    """A digest of a fixed sample of the inputs; a dataset that augments at random gives the same ones each time."""
-    digest = hashlib.sha256()
-    with random_state_kept():
-        for position in np.unique(np.linspace(0, pool.rows - 1, SAMPLE).astype(np.int64)):
-            digest.update(_item_digest(pool, int(position)))
-    return digest.hexdigest()[:16]
+    """A digest of a fixed sample of the inputs; of their type alone where they differ from look to look."""
+    return sample_digest(pool, sample_of(pool.rows)) or type(pool.item(0)).__qualname__
 
 
 def whole_digest(pool: Any, opened: OpenPool) -> str:
@@ -106,17 +116,11 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(value_digest(value))
 
 
-def _item_digest(pool: OpenPool, position: int) -> bytes:
-    """Digest of one item, read twice: one that comes out different (a generator of its own) counts by its type alone."""
-    item: Any = None
-    found = []
-    for _ in range(2):
-        random.seed(0)
-        np.random.seed(0)  # noqa: NPY002
-        torch.default_generator.manual_seed(0)
-        item = pool.item(position)
-        found.append(value_digest(item))
-    return found[0] if found[0] == found[1] else type(item).__qualname__.encode()
+def _look(pool: OpenPool, position: int) -> bytes:
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.default_generator.manual_seed(0)
+    return value_digest(pool.item(position))
 
 
 def value_digest(value: Any) -> bytes:

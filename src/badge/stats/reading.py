@@ -136,7 +136,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
             failed = None
         elif kind == "end":
             ended, failed = True, None
-        elif kind == "resume" and "labels" in event:  # it goes on to more labels
+        elif kind == "resume" and event.get("more"):  # it goes on to more labels
             ended = False
         elif kind == "failed":
             failed = " ".join(str(event.get("error")).split())[:300]
@@ -175,7 +175,7 @@ def _begins_as_an_experiment(path: Path) -> bool:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
-        return line.startswith((b'{"event"', b'{"n":'))
+        return line.startswith(b'{"n":')
     return isinstance(event, dict) and event.get("event") == "start" and "cell" in event
 
 

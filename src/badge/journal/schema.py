@@ -1,0 +1,89 @@
+"""From JSON to the types of `events.py`, checked: unknown kinds, missing and unknown fields, values of a wrong type."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from badge.journal.events import FORMAT, KINDS, Data, Event, Initial, Memory, Part, PoolId, Record, Stop
+
+__all__ = ["check", "typed"]
+
+
+def _types(hint: Any) -> tuple[type, ...]:
+    """The exact types that a field may have; a Part stands for the JSON object that holds it."""
+    if isinstance(hint, UnionType):
+        return tuple(kind for part in get_args(hint) for kind in _types(part))
+    plain = get_origin(hint) or hint
+    return (float, int) if plain is float else (plain,)
+
+
+def _schema(kind: type[Part]) -> tuple[frozenset[str], dict[str, frozenset[type]], dict[str, type[Part]]]:
+    """Required fields; the types that JSON gives for each field; the fields that are Parts."""
+    hints = get_type_hints(kind)
+    types = {field.name: _types(hints[field.name]) for field in fields(kind)}
+    parts = {name: next((kind for kind in kinds if issubclass(kind, Part)), None) for name, kinds in types.items()}
+    required = frozenset(field.name for field in fields(kind) if field.default is MISSING)
+    json = {
+        name: frozenset(dict if issubclass(kind, Part) else kind for kind in kinds) for name, kinds in types.items()
+    }
+    return required, json, {name: part for name, part in parts.items() if part is not None}
+
+
+_SCHEMA = {kind: _schema(kind) for kind in (*KINDS.values(), PoolId, Initial, Stop, Memory, Data)}
+
+
+def check(event: Event) -> None:
+    """Refuse (ValueError) what is not an event of this schema.
+
+    >>> check({"event": "tall", "ids": [1], "labels": [0]})
+    Traceback (most recent call last):
+    ValueError: an event of the unknown kind 'tall'
+    """
+    name = event.get("event")
+    if not isinstance(name, str) or name not in KINDS:
+        raise ValueError(f"an event of the unknown kind {name!r}")
+    _check(KINDS[name], event, f"the event {name!r}")
+    if event.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"has format {event['format']}; this version of badge reads format {FORMAT}")
+
+
+def _check(kind: type[Part], given: dict[str, Any], what: str) -> None:
+    required, types, parts = _SCHEMA[kind]
+    found = 0
+    for field, value in given.items():
+        allowed = types.get(field) or types.get(kind.renamed.get(field, ""))
+        if allowed is None:
+            if field != "event" and not kind.open:
+                raise ValueError(f"{what} has a field {field!r}, which this version does not know")
+        elif type(value) not in allowed:
+            known = " or ".join(sorted(kind.__name__ for kind in allowed if kind is not NoneType))
+            raise ValueError(f"the field {field!r} of {what} is {value!r:.40}, not of type {known}")
+        elif field in parts and value is not None:
+            _check(parts[field], value, f"the field {field!r} of {what}")
+        found += field in required or kind.renamed.get(field) in required
+    if found < len(required):
+        missing = sorted(required - given.keys() - {kind.renamed.get(field) for field in given})
+        raise ValueError(f"{what} lacks the field {missing[0]!r}")
+
+
+PartType = TypeVar("PartType", bound=Part)
+
+
+def typed(event: Event) -> Record:
+    """The record of an event that was checked.
+
+    >>> typed({"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}).by
+    'ann'
+    """
+    return _typed(KINDS[event["event"]], event)
+
+
+def _typed(kind: type[PartType], given: dict[str, Any]) -> PartType:
+    _, types, parts = _SCHEMA[kind]
+    held = {kind.renamed.get(field, field): value for field, value in given.items()}
+    for field, part in parts.items():
+        if held.get(field) is not None:
+            held[field] = _typed(part, held[field])
+    return kind(**{field: value for field, value in held.items() if field in types})
