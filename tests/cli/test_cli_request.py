@@ -16,7 +16,7 @@ from badge.errors import BadgeError
 
 CALL = """
 import sys
-sys.argv = ["badge", "select", *sys.argv[1:]]
+sys.argv = ["badge", *sys.argv[1:]]
 import badge.cli
 try:
     badge.cli.main()
@@ -64,9 +64,22 @@ def test_the_message(options: list[str], message: str, folder: Path, monkeypatch
 def test_it_comes_before_torch_is_loaded(number: int, folder: Path) -> None:
     options, message = WRONG[number]
     done = subprocess.run(
-        [sys.executable, "-c", CALL, *options], capture_output=True, text=True, cwd=folder, check=True, env=None
+        [sys.executable, "-c", CALL, "select", *options],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+        env=None,
     )
     assert done.stdout.strip() == "2 []" and message in done.stderr
+
+
+def test_badge_label_says_at_once_what_is_wrong_with_its_file(folder: Path) -> None:
+    (folder / "one.csv").write_text("text\nonly\n")
+    for file, message in (("reviews.csv", "there is no reviews.csv"), ("one.csv", "one.csv holds 1 item")):
+        call = [sys.executable, "-c", CALL, "label", file, "--classes", "a,b"]
+        done = subprocess.run(call, capture_output=True, text=True, cwd=folder, check=True)
+        assert done.stdout.strip() == "2 ['numpy']" and message in done.stderr
 
 
 def test_bias(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

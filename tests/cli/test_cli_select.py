@@ -42,10 +42,10 @@ def test_every_format_is_read(run: Any, tmp_path: Path) -> None:
 
 
 def test_npy_stays_on_disk(run: Any) -> None:
-    from badge.cli.tables import Choice, read_numbers
+    from badge.cli.columns import Choice, read_numbers
 
     for patterns in ((), ("*",)):
-        choice = Choice("embeddings", "--embedding-columns", patterns)
+        choice = Choice("embeddings", patterns)
         assert isinstance(read_numbers(Path("z.npy"), choice).values, np.memmap)
 
 
@@ -102,7 +102,10 @@ BAD: list[tuple[list[object], str]] = [
     (["-k", 3, "--exclude", "far.txt"], "'60' is not a position"),
     (["-k", 3, "--ids", "names.txt", "--exclude", "short.txt"], "2 of 2 are not in --ids (first: 'a')"),
     (["-k", 3, "--embeddings", "missing.npy"], "there is no file missing.npy"),
-    (["-k", 3, "--embeddings", "short.txt"], "none of .npy, .npz, .csv, .tsv (also with .gz) and .parquet"),
+    (
+        ["-k", 3, "--embeddings", "short.txt"],
+        "none of .csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet",
+    ),
     (["-k", 3, "--embeddings", "torn.npy"], "torn.npy cannot be read"),
     (["-k", 3, "--embeddings", "words.csv"], "words.csv has no column of numbers"),
     (["-k", 3, "--embeddings", "empty.csv"], "empty.csv is empty"),

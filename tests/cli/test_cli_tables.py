@@ -111,12 +111,43 @@ def test_a_damaged_row_behind_the_sample_is_found(run: Any) -> None:
     refused(run(*given("p.npy", "z.csv"), arrays=False), "has 'abc', which is not a number, in row 1400")
 
 
-def test_decimal_commas_are_not_columns(run: Any) -> None:
-    Path("z.csv").write_text("a;b\n" + "0,5;0,25\n" * N)
-    refused(run(*given("p.npy", "z.csv"), arrays=False), "no column of numbers")
+def test_what_a_european_spreadsheet_writes(run: Any) -> None:
+    """Semicolons between cells, commas in numbers, Windows-1252: the same picks, and one line says what was understood."""
+    rows = "".join(";".join(f"{x:.17g}".replace(".", ",") for x in row) + f";größe {i}\n" for i, row in enumerate(Z))
+    Path("z.csv").write_text("a;b;c;d;e;name\n" + rows, encoding="cp1252")
+    code, out, err = run(*given("p.npy", "z.csv"), arrays=False)
+    assert (code, out) == (0, lines(7)) and "column left out of the embeddings: 'name'" in err
+    assert run.understood == ["z.csv: 60 rows, delimiter ';', decimal comma, header, windows-1252"]
+    assert run(*given("p.npy", "z.csv", "--id-column", "name"), arrays=False)[1].splitlines()[0] == "größe 51"
     Path("z.csv").write_text("a;b\n" + "".join(f"{a!r};{b!r}\n" for a, b in Z[:, :2].tolist()))
     expected = "".join(f"{i}\n" for i in badge.select_from(badge.Outputs(P, Z[:, :2]), 7))
     assert run(*given("p.npy", "z.csv"), arrays=False)[:2] == (0, expected)
+
+
+def test_what_is_told_is_not_guessed(run: Any) -> None:
+    Path("z.csv").write_text("\n".join(":".join(map(repr, row)) for row in Z.tolist()), encoding="utf-16-le")
+    told = ("--delimiter", ":", "--encoding", "utf-16-le", "--no-header")
+    assert run(*given("p.npy", "z.csv", *told), arrays=False) == (0, lines(7), "")
+    refused(run(*given("p.npy", "z.csv"), arrays=False), "no column of numbers")
+    refused(run(*given("p.npy", "z.csv", "--delimiter", "::"), arrays=False), "'::' is not one sign")
+    refused(run(*given("p.npy", "z.csv", "--encoding", "utf-99"), arrays=False), "--encoding 'utf-99' is not known")
+
+
+def test_json_lines_and_spreadsheets(run: Any) -> None:
+    import json
+
+    from openpyxl import Workbook
+
+    records = [{"id": f"n{i}", "embedding": z, "score": z[0]} for i, z in enumerate(Z.tolist())]
+    Path("z.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    expected = "".join(f"n{i}\n" for i in badge.select_from(OUT, 7))
+    assert run(*given("p.npy", "z.jsonl", "--id-column", "id"), arrays=False)[:2] == (0, expected)
+    book = Workbook()
+    for row in [["id", *"abcde"], *([f"n{i}", *z] for i, z in enumerate(Z.tolist()))]:
+        book.active.append(row)
+    book.save("z.xlsx")
+    assert run(*given("p.npy", "z.xlsx", "--id-column", "id"), arrays=False) == (0, expected, "")
+    assert run.understood == ["z.xlsx: 60 rows, first sheet, header"]
 
 
 # -- columns that are no features -------------------------------------------------------------------------------------
@@ -209,9 +240,9 @@ def test_lists_in_parquet(run: Any) -> None:
     parquet.write_table(pa.table({"where": [{"a": 1}] * N}), "struct.parquet")
     refused(run(*given("p.npy", "struct.parquet"), arrays=False), "has no column of numbers")
     parquet.write_table(pa.table({"embedding": [[1.0, 2.0]] * (N - 1) + [[1.0]]}), "ragged.parquet")
-    refused(run(*given("p.npy", "ragged.parquet"), arrays=False), "the lists of column 'embedding' differ in length")
+    refused(run(*given("p.npy", "ragged.parquet"), arrays=False), "'embedding' holds lists that differ in length")
     parquet.write_table(pa.table({"embedding": [[1.0, None]] * N}), "null.parquet")
-    refused(run(*given("p.npy", "null.parquet"), arrays=False), "no value in row 0")
+    refused(run(*given("p.npy", "null.parquet"), arrays=False), "embeddings hold NaN or inf in 60 rows (first: 0")
 
 
 # -- identifiers and labels -------------------------------------------------------------------------------------------
@@ -372,7 +403,7 @@ def test_an_encrypted_archive(run: Any) -> None:
     [
         (np.float64(3), "holds a single number"),
         (np.zeros(N, dtype=[("a", float)]), "numbers are needed"),
-        (np.array(["a"] * N), "numbers are needed"),
+        (np.array(["a"] * N), "does not hold numbers"),
         (np.zeros(N, dtype=complex), "numbers are needed"),
         (np.zeros((N, 2, 2)), "must be [N, C] and embeddings [N, D]"),
         (np.zeros((0, 2)), "60 rows and embeddings 0"),

@@ -15,6 +15,7 @@ import badge
 ROOMS = (
     "errors",
     "core",
+    "tables",
     "outputs",
     "features",
     "samplers",

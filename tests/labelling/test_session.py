@@ -343,16 +343,36 @@ def test_sources(tmp_path: Path) -> None:
     assert open_source(tmp_path / "a.parquet").pool == ["p", "q"]
 
 
+def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
+    """Semicolons, commas in texts and numbers, Windows-1252: as a person sees it in the spreadsheet."""
+    (tmp_path / "a.csv").write_bytes("id;text;preis\n1;gut, schön;0,5\n2;mäßig;1,25\n".encode("cp1252"))
+    source = open_source(tmp_path / "a.csv")
+    assert (source.ids, source.pool) == (["1", "2"], ["gut, schön", "mäßig"])
+    assert source.shown(1)["fields"] == [["preis", "1.25"]]
+    assert source.understood == "a.csv: 2 rows, delimiter ';', decimal comma, header, windows-1252"
+    for encoding in ("utf-16", "utf-8-sig"):
+        (tmp_path / "a.csv").write_text("id\ttext\n1\tgut\n2\tmäßig\n", encoding=encoding)
+        assert open_source(tmp_path / "a.csv").pool == ["gut", "mäßig"]
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    for row in (["id", "text", "preis"], [1, "gut; schön", 0.5], [2, "mäßig", 3]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    source = open_source(tmp_path / "a.xlsx")
+    assert (source.ids, source.pool) == (["1", "2"], ["gut; schön", "mäßig"])
+    assert [source.shown(i)["fields"] for i in range(2)] == [[["preis", "0.5"]], [["preis", "3"]]]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.csv", "id,text\n1,x\n1,y\n", "stands at items 1 and 2"),
         ("a.csv", "text\nonly\n", "at least 2"),
-        ("a.csv", "a,b\n1\n2,3\n", "row 2: not as many values"),
+        ("a.csv", "a,b\n1\n2,3\n", "line 2 has 1 cell, the first row 2"),
         ("a.jsonl", '{"text": "x"}\nnope\n', "line 2 is no JSON"),
         ("a.jsonl", "[1]\n[2]\n", "line 1 is a list"),
-        ("a.doc", "x", "ends in .doc"),
-        ("a.txt", "\xff", "not UTF-8"),
+        ("a.doc", "x", "a.doc is none of .csv"),
+        ("a.txt", "\0\0", "it is no text"),
     ],
 )
 def test_files_that_cannot_be_labelled(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -17,10 +18,16 @@ RNG = np.random.default_rng(0)
 P = torch.from_numpy(RNG.normal(size=(N, 4)) * 2).softmax(dim=1).numpy()
 Z = RNG.normal(size=(N, 5))
 OUT = badge.Outputs(P, Z)
+UNDERSTOOD = re.compile(r"\S+: [\d,]+ rows, ")
 
 
 class Command:
-    """Runs `badge select`; gives exit code, standard output and error. p.npy and z.npy are its arrays unless told."""
+    """Runs `badge select`; gives exit code, standard output and error. p.npy and z.npy are its arrays unless told.
+
+    The lines of standard error that say how files were read are kept apart, in `understood`.
+    """
+
+    understood: list[str]
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.monkeypatch, self.capsys = monkeypatch, capsys
@@ -34,7 +41,9 @@ class Command:
         with pytest.raises(SystemExit) as end:
             main()
         text = self.capsys.readouterr()
-        return int(end.value.code or 0), text.out, text.err
+        said = text.err.splitlines(keepends=True)
+        self.understood = [line.strip() for line in said if UNDERSTOOD.match(line)]
+        return int(end.value.code or 0), text.out, "".join(line for line in said if not UNDERSTOOD.match(line))
 
 
 def lines(k: int, **options: Any) -> str:

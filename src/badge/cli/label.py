@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from badge.cli.layout import Delimiter, Encoding, Header, told
+
 __all__ = ["label"]
 
 
 def label(
     path: Annotated[
-        Path, typer.Argument(help="Texts (.csv, .tsv, .jsonl, .parquet, .txt), a folder of images, or a table.")
+        Path,
+        typer.Argument(help="Texts or a table (.csv, .tsv, .xlsx, .jsonl, .parquet, .txt), or a folder of images."),
     ],
     classes: Annotated[
         str, typer.Option("--classes", help="The classes: names with commas, or a file with one a line.")
@@ -39,6 +42,9 @@ def label(
         str, typer.Option("--host", help="Address to listen on; another than this lets others in.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
 ) -> None:
     """Label with a page in the browser: one item after the other, the most instructive first.
 
@@ -55,6 +61,13 @@ def label(
     For a team, each item asked of two people:
         badge label reviews.csv --classes good,bad --of 2 --host 0.0.0.0
     """
-    from badge.labelling.command import run
+    said = told(header, delimiter, encoding)
+    from badge.labelling.sources import open_source
+    from badge.tables import Told
 
-    run(path, classes, text, id, journal, batch_size, encoder, model, strategy, seed, of, host, port)
+    source = open_source(path, text, id, Told(*said))
+    if source.understood:
+        typer.echo(source.understood, err=True)
+    from badge.labelling.command import run  # what follows loads torch
+
+    run(source, path, classes, journal, batch_size, encoder, model, strategy, seed, of, host, port)

@@ -6,76 +6,73 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from badge.cli.columns import Choice, read_numbers
 from badge.cli.request import Files
-from badge.cli.tables import Choice, read_numbers
-from badge.cli.tables.columns import Array
 from badge.errors import InputError
+from badge.tables import Array, Told
 
 if TYPE_CHECKING:
     from badge.outputs import Outputs
 
 __all__ = ["Pool", "read_pool"]
 
-#: Printed probabilities with so many decimals or fewer are brought to sum to 1.
+#: Probabilities printed with this number of decimals are divided by their sums.
 DECIMALS = (1, 2, 3, 4)
 
 
 class Pool(NamedTuple):
+    """A pool, the names of its examples, notes on what was left out or changed, and how each file was read."""
+
     outputs: Outputs
     ids: list[str] | None
     notes: list[str]
+    understood: list[str]
 
 
-def read_pool(files: Files, without_embeddings: bool, without_scores: bool = False, named: bool = False) -> Pool:
-    """The outputs in `files`, which may lack embeddings, or probabilities, where nothing looks at them.
-
-    `named`: another file has the identifiers.
-    """
+def read_pool(files: Files, named: bool = False) -> Pool:
+    """The outputs in `files`. `named`: another file has the identifiers."""
     from badge.outputs import Outputs
 
-    files.check(without_embeddings, without_scores)
-    scores = files.scores
-    values: Array | None = None
-    ids: list[str] | None = None
-    notes: list[str] = []
-    if scores is not None:
-        choice = Choice(
-            "probabilities" if files.logits is None else "logits",
-            "--probability-columns", files.probability_columns, files.id_column, files.header,
-        )  # fmt: skip
-        read = read_numbers(scores, choice)
-        values, ids, notes = read.values, read.ids, list(read.notes)
-    embeddings: Array | None = None
-    if files.embeddings is not None:
-        choice = Choice("embeddings", "--embedding-columns", files.embedding_columns, files.id_column, files.header)
-        found = read_numbers(files.embeddings, choice)
-        embeddings, notes = found.values, [*notes, *(note for note in found.notes if note not in notes)]
-        if ids is not None and found.ids is not None:
-            _check_same_order(ids, found.ids, files)
-        ids = ids or found.ids
-    if files.id_column is not None and ids is None and not named:
-        where = " or ".join(str(file) for file in (scores, files.embeddings) if file is not None)
+    told = Told(*files.layout)
+    kind = "probabilities" if files.logits is None else "logits"
+    read = [
+        read_numbers(file, Choice(kind, columns, files.id_column, told)) if file is not None else None
+        for kind, file, columns in (
+            (kind, files.scores, files.probability_columns),
+            ("embeddings", files.embeddings, files.embedding_columns),
+        )
+    ]
+    p, h = (None if numbers is None else numbers.values for numbers in read)
+    found = [numbers.ids for numbers in read if numbers is not None and numbers.ids is not None]
+    if len(found) == 2:
+        _check_same_order(found[0], found[1], files)
+    if files.id_column is not None and not found and not named:
+        where = " or ".join(str(file) for file in files[:3] if file is not None)
         raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
-    if values is None:
-        return Pool(Outputs(embeddings=embeddings), ids, notes)
-    if files.logits is not None:
-        return Pool(Outputs.from_logits(values, embeddings, files.multilabel), ids, notes)
-    values, note = (values, None) if files.multilabel else normalised(values)
-    return Pool(Outputs(values, embeddings, files.multilabel), ids, [*notes, *([f"{scores}: {note}"] if note else [])])
+    notes = [note for numbers in read if numbers is not None for note in numbers.notes]
+    understood = list(
+        dict.fromkeys(numbers.understood for numbers in read if numbers is not None and numbers.understood)
+    )
+    if p is None:
+        outputs = Outputs(embeddings=h)
+    elif files.logits is not None:
+        outputs = Outputs.from_logits(p, h, files.multilabel)
+    else:
+        p, note = (p, None) if files.multilabel else normalised(p)
+        outputs, notes = Outputs(p, h, files.multilabel), notes + ([f"{files.scores}: {note}"] if note else [])
+    return Pool(outputs, found[0] if found else None, notes, understood)
 
 
 def _check_same_order(ids: list[str], others: list[str], files: Files) -> None:
-    if ids == others:
-        return
     if len(ids) != len(others):
+        raise InputError(f"{files.scores} has {len(ids)} rows and {files.embeddings} {len(others)}")
+    differ = [i for i, (a, b) in enumerate(zip(ids, others, strict=True)) if a != b]
+    if differ:
+        row = differ[0]
         raise InputError(
-            f"{files.probabilities or files.logits} has {len(ids)} rows and {files.embeddings} {len(others)}"
+            f"the two files name different examples: row {row} (counted from 0) is {ids[row][:40]!r} in one and "
+            f"{others[row][:40]!r} in the other: bring them into one order"
         )
-    row = next(i for i, (a, b) in enumerate(zip(ids, others, strict=True)) if a != b)
-    raise InputError(
-        f"the two files name different examples: row {row} (counted from 0) is {ids[row][:40]!r} in one and "
-        f"{others[row][:40]!r} in the other: bring them into one order"
-    )
 
 
 def normalised(p: Array) -> tuple[Array, str | None]:

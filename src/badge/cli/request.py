@@ -1,4 +1,4 @@
-"""What can be said of a request before torch is loaded, which takes seconds: names, numbers, files that are not there."""
+"""What can be checked before torch is loaded, which takes seconds: names, numbers, files that are not there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Files", "check_request"]
 
 
 class Files(NamedTuple):
-    """The files that hold a pool, and how they are to be read; `kind` is "labeled-" for those of the labelled examples."""
+    """The files of a pool and what was said about them; `kind` is "labeled-" for those of the labelled examples."""
 
     probabilities: Path | None
     logits: Path | None
@@ -22,12 +22,16 @@ class Files(NamedTuple):
     probability_columns: tuple[str, ...] = ()
     embedding_columns: tuple[str, ...] = ()
     id_column: str | None = None
-    header: bool | None = None
+    layout: tuple[bool | None, str | None, str | None] = (None, None, None)  #: header, delimiter, encoding
     kind: str = ""
     multilabel: bool = False
 
     def __bool__(self) -> bool:
-        return any(file is not None for file in (self.probabilities, self.logits, self.embeddings))
+        return any(file is not None for file in self[:3])
+
+    @property
+    def scores(self) -> Path | None:
+        return self.probabilities or self.logits
 
     def check(self, without_embeddings: bool, without_scores: bool = False) -> None:
         """Refuse files that are missing, as options or on disk."""
@@ -40,17 +44,9 @@ class Files(NamedTuple):
             missing = "embeddings"
         if missing is not None:
             raise InputError(f"--{self.kind}{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
-        for name, file in (
-            ("probabilities", self.probabilities),
-            ("logits", self.logits),
-            ("embeddings", self.embeddings),
-        ):
+        for name, file in zip(self._fields, self[:3], strict=False):
             if file is not None and not file.exists():
                 raise InputError(f"{name}: there is no file {file}")
-
-    @property
-    def scores(self) -> Path | None:
-        return self.probabilities or self.logits
 
 
 def check_request(

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from badge.core.catalog import COLD, WITHOUT_EMBEDDINGS
+from badge.cli.layout import Delimiter, Encoding, Header, told
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
@@ -94,14 +94,9 @@ def select(
     embedding_columns: Annotated[
         list[str] | None, _columns("embedding", "The same for the embeddings: 'e*', or '*' for all.")
     ] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first row of csv files names the columns. (default: told from the rows)",
-            show_default=False,
-        ),
-    ] = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     form: Annotated[
         Format,
         typer.Option("--format", help="lines: one position a line. csv and json: also why each was picked."),
@@ -136,7 +131,7 @@ def select(
     """
     from badge.cli.request import Files, check_request
 
-    said = _words(probability_columns), _words(embedding_columns), id_column, header
+    said = _words(probability_columns), _words(embedding_columns), id_column, told(header, delimiter, encoding)
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
@@ -148,8 +143,8 @@ def select(
     from badge.cli.identifiers import check_ids, excluded, read_ids
     from badge.cli.pool import read_pool
 
-    pool = _pool(files, outputs, strategy, named=ids is not None)
-    notes = list(pool.notes)
+    pool = _pool(files, outputs, named=ids is not None)
+    notes, understood = pool.notes, pool.understood
     if ids is not None and id_column is not None and pool.ids is not None:
         raise InputError("--ids and --id-column both name the examples: give one of them")
     names = pool.ids if ids is None else read_ids(ids, len(pool.outputs), id_column)
@@ -160,8 +155,8 @@ def select(
         raise NoCandidatesError(f"no candidates left: all {len(pool.outputs)} examples of the pool are excluded")
     labeled = None
     if of_labeled:
-        labeled, _, more = read_pool(of_labeled._replace(id_column=None), without_embeddings=False)
-        notes += more
+        read = read_pool(of_labeled._replace(id_column=None))
+        labeled, notes, understood = read.outputs, notes + read.notes, understood + read.understood
     picks = badge.select_from(
         pool.outputs,
         k,
@@ -171,8 +166,8 @@ def select(
         exclude=done.positions if exclude else None,
         bias=bias,
     )
-    for note in [*notes, *done.notes]:
-        print(f"note: {note}", file=sys.stderr)
+    for line in [*understood, *(f"note: {note}" for note in [*notes, *done.notes])]:
+        print(line, file=sys.stderr)
     if form is Format.lines:
         with _target(output) as stream:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())
@@ -191,16 +186,16 @@ def select(
             stream.write("\n")
 
 
-def _pool(files: Files, outputs: Path | None, strategy: str, named: bool) -> Pool:
+def _pool(files: Files, outputs: Path | None, named: bool) -> Pool:
     from badge.cli.pool import Pool, read_pool
     from badge.outputs import Outputs
 
     if outputs is None:
-        return read_pool(files, strategy in WITHOUT_EMBEDDINGS, strategy in COLD, named)
+        return read_pool(files, named)
     loaded = Outputs.load(outputs)
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")
-    return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [])
+    return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [], [])
 
 
 def _check_target(output: Path | None, read: list[Path | None]) -> None:

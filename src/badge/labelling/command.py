@@ -14,17 +14,16 @@ from badge.labelling.guard import key_of
 from badge.labelling.models import classes_of, trainer_of
 from badge.labelling.server import is_local, serve
 from badge.labelling.session import Session
-from badge.labelling.sources import open_source
+from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
 __all__ = ["run"]
 
 
 def run(
+    source: Source,
     path: Path,
     classes: str,
-    text: str | None,
-    id: str | None,
     journal: Path | None,
     batch_size: int,
     encoder: str | None,
@@ -35,9 +34,8 @@ def run(
     host: str,
     port: int,
 ) -> None:
-    """Serve until Ctrl-C."""
+    """Serve the pool that was read from `path` until Ctrl-C."""
     names = classes_of(classes)
-    source = open_source(path, text, id)
     file = journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl")
     trainer = trainer_of(source.kind, len(names), encoder, model)
     with _listening(host, port) as listen:

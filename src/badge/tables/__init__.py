@@ -1,0 +1,266 @@
+"""Tables that other programs wrote, through one door: csv, tsv, jsonl (also gzipped), xlsx, parquet, npy, npz.
+
+`read_columns` gives columns of numbers, `read_records` rows as they stand, `read_lines` the lines of a text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from badge.core.npz import in_short, names_in, read_npz, sound
+from badge.errors import BadgeError, DataError, MissingExtraError
+from badge.tables.cells import Array, columns, csv_of_sheet, rows
+from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
+
+__all__ = [
+    "NOTHING",
+    "Array",
+    "Columns",
+    "Records",
+    "Told",
+    "is_table",
+    "listed",
+    "read_columns",
+    "read_lines",
+    "read_records",
+]
+
+ARRAYS, CELLS, JSON, PARQUET = (".npy", ".npz"), (".csv", ".tsv", ".xlsx"), (".jsonl", ".ndjson"), (".parquet", ".pq")
+#: The column of JSON lines that are a text alone.
+TEXT = "text"
+
+
+class Columns(NamedTuple):
+    """Columns by name: numbers [N], lists of numbers [N, width], anything else as a list; `array` is all of an npy file."""
+
+    names: list[str]
+    columns: list[Array | list[Any]]
+    understood: str
+    array: Array | None = None
+
+
+class Records(NamedTuple):
+    """Rows by name of column: cells of text files are texts. `understood` says how the file was read, in one line."""
+
+    names: list[str]
+    rows: list[dict[str, Any]]
+    understood: str
+
+
+def read_columns(file: Path, told: Told = NOTHING, what: str = "", array: str = "") -> Columns:
+    """The columns of a file. `what` begins each message; `array` is the one to take of an npz archive with several."""
+    with _reading(what, file) as kind:
+        if kind in ARRAYS:
+            whole = _array(file, kind, array)
+            parts: list[Array | list[Any]] = list(whole.T) if whole.ndim == 2 else [whole]
+            return Columns([str(i) for i in range(len(parts))], parts, "", whole)
+        if kind in PARQUET:
+            table = _parquet(file)
+            return Columns(table.column_names, [_of_arrow(column.combine_chunks()) for column in table.columns], "")
+        if kind in JSON:
+            names, rows, understood = _json(file, told)
+            return Columns(names, [_typed([row.get(name) for row in rows]) for name in names], understood)
+        content, layout = _cells(file, kind, told)
+        found = columns(file, content, layout)
+        return Columns(layout.names, found, _said(file, len(found[0]), layout))
+
+
+def read_records(
+    file: Path, told: Told = NOTHING, what: str = "", header_names: Collection[str] | None = None
+) -> Records:
+    """The rows of a file. With `header_names`, a first row is a header exactly where it has one of them."""
+    with _reading(what, file) as kind:
+        if kind in ARRAYS:
+            array = _array(file, kind, "")
+            if array.ndim != 1 or array.dtype.kind == "f":
+                raise DataError(f"{file} holds {array.dtype} of shape {array.shape}: one name a row is needed")
+            return Records(["0"], [{"0": value} for value in array.tolist()], "")
+        if kind in PARQUET:
+            table = _parquet(file)
+            return Records(table.column_names, table.to_pylist(), f"{file.name}: {table.num_rows:,} rows")
+        if kind in JSON:
+            return _json(file, told)
+        content, layout = _cells(file, kind, told, header_names)
+        cells = rows(file, content, layout, gaps=True)
+        if layout.decimal == ",":
+            points = [kind != "text" for kind in layout.kinds]
+            cells = ([c.replace(",", ".") if p else c for c, p in zip(row, points, strict=True)] for row in cells)
+        records = [dict(zip(layout.names, row, strict=True)) for row in cells]
+        return Records(layout.names, records, _said(file, len(records), layout))
+
+
+def read_lines(file: Path, told: Told = NOTHING, what: str = "") -> list[str]:
+    """The lines of a text file, without their ends."""
+    with _reading(what, file):
+        return [line.removesuffix("\r") for line in _text(file, told)[0].removesuffix("\n").split("\n")]
+
+
+def is_table(file: Path) -> bool:
+    """Whether the ending of a file is that of a table."""
+    return _ending(file) in (*ARRAYS, *CELLS, *JSON, *PARQUET)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message: the first few, shortened, and their number.
+
+    >>> listed(["a", "b"]), listed([str(i) for i in range(99)])
+    ("'a', 'b'", "'0', '1', '2', '3', '4', … (99)")
+    """
+    shown = ", ".join(repr(name if len(name) <= 30 else f"{name[:29]}…") for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown}, … ({len(names)})"
+
+
+@contextmanager
+def _reading(what: str, file: Path) -> Iterator[str]:
+    """The ending of a file. Whatever a reader of foreign bytes raises becomes one line."""
+    begin = f"{what}: " * bool(what)
+    try:
+        if not file.is_file():
+            raise DataError(f"there is no file {file}")
+        with sound():
+            yield _ending(file)
+    except DataError as error:
+        raise DataError(f"{begin}{error}") from None
+    except BadgeError:
+        raise
+    except Exception as error:
+        raise DataError(f"{begin}{file} cannot be read: {in_short(error)}") from error
+
+
+def _ending(file: Path) -> str:
+    """The ending that says what a file is: that before .gz for text."""
+    first, last = ["", "", *(suffix.lower() for suffix in file.suffixes)][-2:]
+    return first if last == ".gz" and first in (*CELLS, *JSON) else last
+
+
+def _content(file: Path) -> bytes:
+    content = file.read_bytes()
+    return gzip.decompress(content) if file.suffix.lower() == ".gz" else content
+
+
+def _text(file: Path, told: Told) -> tuple[str, str]:
+    """A text and its encoding."""
+    content = _content(file)
+    encoding = told.encoding or encoding_of(content, file)
+    return content.decode(encoding), encoding
+
+
+def _said(file: Path, rows: int, how: Layout | str) -> str:
+    if file.suffix.lower() == ".xlsx" and isinstance(how, Layout):
+        how = f"first sheet, {'header' if how.header else 'no header'}"
+    return f"{file.name}: {rows:,} rows, {how}"
+
+
+def _cells(file: Path, kind: str, told: Told, names: Collection[str] | None = None) -> tuple[bytes, Layout]:
+    if kind not in CELLS:
+        raise DataError(
+            f"{file} is none of .csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet, .npy and .npz: convert it first"
+        )
+    content = csv_of_sheet(file) if kind == ".xlsx" else _content(file)
+    delimiter = told.delimiter or {".tsv": "\t", ".xlsx": ","}.get(kind)
+    encoding = "utf-8" if kind == ".xlsx" else told.encoding
+    return content, detect(content, Told(told.header, delimiter, encoding), names, file)
+
+
+def _array(file: Path, kind: str, name: str) -> Array:
+    """The array of an npy file, memory-mapped, or of an npz archive: the only one, or the one of that name."""
+    if kind == ".npy":
+        found: Array = np.load(file, mmap_mode="r", allow_pickle=False)
+    else:
+        with zipfile.ZipFile(file) as archive:
+            names = names_in(archive)
+        if name not in names and len(names) != 1:
+            raise DataError(f"{file} holds {listed(names) or 'no arrays'}: one array, or one named {name!r}, is needed")
+        wanted = name if name in names else names[0]
+        found = read_npz(file, [wanted])[wanted]
+    if found.dtype.kind not in "fiubU":
+        raise DataError(f"{file} holds {found.dtype}: numbers are needed")
+    if found.ndim == 0:
+        raise DataError(f"{file} holds a single number: one row per example is needed")
+    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))
+
+
+def _parquet(file: Path) -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError(f"reading {file}", "pyarrow", "parquet") from None
+    table = parquet.ParquetFile(file).read()
+    if table.num_rows == 0:
+        raise DataError(f"{file} has no rows")
+    return table
+
+
+def _of_arrow(array: Any) -> Array | list[Any]:
+    """A column of parquet: numbers, or lists of one length; a missing number is NaN."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    array = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    nested = (
+        pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)
+    )
+    inner = array.flatten() if nested else array
+    kind = inner.type
+    number = (
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+    lengths = compute.unique(compute.list_value_length(array)).to_pylist() if nested else []
+    if not number or len(lengths) > 1 or None in lengths:
+        values: list[Any] = array.to_pylist()
+        return values
+    inner = inner.cast(pa.float64()) if pa.types.is_decimal(kind) else inner
+    found: Array = inner.to_numpy(zero_copy_only=False)
+    if found.dtype.kind == "O":
+        found = found.astype(np.float64)  # truths with gaps
+    return found.reshape(len(array), -1) if nested else found
+
+
+def _json(file: Path, told: Told) -> Records:
+    text, encoding = _text(file, told)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    rows = [_record(line, file, number) for number, line in lines]
+    return Records(list(rows[0]) if rows else [], rows, _said(file, len(rows), encoding))
+
+
+def _record(line: str, file: Path, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{file}, line {number} is no JSON: {error}") from None
+    if isinstance(found, str):
+        return {TEXT: found}
+    if not isinstance(found, dict):
+        raise DataError(f"{file}, line {number} is a {type(found).__name__}: one object with named values is needed")
+    return found
+
+
+def _typed(values: list[Any]) -> Array | list[Any]:
+    """Numbers, or lists of numbers of one length, as an array (null is NaN); else the values.
+
+    >>> _typed([1, None]), _typed([[1, 2], [3, 4]]).shape, _typed(["1"]), _typed([[1], [1, 2]])
+    (array([ 1., nan]), (2, 2), ['1'], [[1], [1, 2]])
+    """
+    flat = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
+    kinds = {type(value) for value in flat} - {type(None)}
+    if (
+        not kinds
+        or not kinds <= {int, float, bool}
+        or len({np.shape(value) for value in values if value is not None}) > 1
+    ):
+        return values
+    try:
+        return np.array(values, dtype=np.int64 if kinds <= {int, bool} and None not in flat else np.float64)
+    except (OverflowError, TypeError, ValueError):
+        return values

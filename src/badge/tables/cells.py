@@ -1,0 +1,83 @@
+"""Tables of cells: csv, tsv, and the first sheet of a workbook."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from badge.errors import DataError, MissingExtraError
+from badge.tables.layout import Layout, opened, parsed
+
+__all__ = ["Array", "columns", "csv_of_sheet", "rows"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Iterator[list[str]]:
+    """The cells of each row. Without `gaps`, empty lines may only follow the last row: positions count rows."""
+    width, blank = len(layout.names), 0
+    with opened(content, layout.encoding) as stream:
+        reader = parsed(islice(stream, layout.skip, None), layout.delimiter)
+        for row in reader:
+            line = layout.skip + reader.line_num
+            if not row or (len(row) == 1 < width and not row[0].strip()):
+                blank = blank or line
+            elif blank and not gaps:
+                raise DataError(f"{file}: line {blank} is empty, and rows follow it: take it out, or fill it in")
+            elif len(row) != width:
+                cells = f"{len(row)} cell{'s' * (len(row) != 1)}"
+                raise DataError(
+                    f"{file}: line {line} has {cells}, the first row {width}: correct it, or give --delimiter"
+                )
+            else:
+                yield row
+
+
+def columns(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
+    """Columns of numbers as arrays, the others as lists of texts."""
+    numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text"]
+    lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in rows(file, content, layout))
+    if layout.decimal == ",":
+        lines = (line.replace(",", ".") for line in lines)
+    try:  # the last column keeps numpy from passing over a row of empty cells
+        matrix = np.loadtxt(lines, delimiter="\x1f", ndmin=2, dtype=np.float64, comments=None)
+    except ValueError as error:
+        found = re.search(r"string '(.*)' to float64 at row (\d+), column (\d+)", str(error), re.DOTALL)
+        if found is None:
+            raise
+        what = f"{found[1][:40]!r}, which is not a number" if found[1] else "an empty cell"
+        name = layout.names[numbers[int(found[3]) - 1]][:40]
+        raise DataError(
+            f"{file} has {what}, in row {found[2]} (counted from 0) of column {name!r}: correct it"
+        ) from None
+    whole = [layout.kinds[i] == "whole" for i in numbers]
+    arrays = {i: matrix[:, j].astype(np.int64) if whole[j] else matrix[:, j] for j, i in enumerate(numbers)}
+    return [
+        arrays[i] if i in arrays else [row[i] for row in rows(file, content, layout)] for i in range(len(layout.kinds))
+    ]
+
+
+def csv_of_sheet(file: Path) -> bytes:
+    """The first sheet of a workbook as csv: values, not formulas; rows without any value are left out."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise MissingExtraError(f"reading {file}", "openpyxl", "xlsx") from None
+    book = load_workbook(file, read_only=True, data_only=True)
+    text = io.StringIO(newline="")
+    for row in book.worksheets[0].iter_rows(values_only=True):
+        if any(cell is not None for cell in row):
+            csv.writer(text).writerow([f"{cell:.0f}" if _is_whole(cell) else cell for cell in row])
+    book.close()
+    return text.getvalue().encode("utf-8")
+
+
+def _is_whole(cell: object) -> bool:
+    return isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15
