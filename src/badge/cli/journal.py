@@ -125,7 +125,7 @@ def export(
     else:
         rows = labels_in(records, recorded_ledger(records, file) if whole else None)
     text = io.StringIO()
-    write_labels(rows, text)
+    write_labels(rows, text, recorded_ledger(records, file) if whole else None)
     if out is None:
         typer.echo(text.getvalue(), nl=False)
         return
@@ -146,16 +146,20 @@ def import_labels(
     from dataclasses import replace
 
     from badge.journal import Journal
-    from badge.journal.events import now
+    from badge.journal.events import Tell, now
     from badge.learner.opening import recorded_ledger
-    from badge.learner.transfer import tells_from_csv
+    from badge.learner.transfer import imported
 
     if not file.exists():
         from badge.errors import JournalError
 
         raise JournalError(f"there is no journal {file}: badge.ActiveLearner(…, journal=…) makes one")
     with Journal(file) as journal:
-        told = [record for record, _ in tells_from_csv(labels, recorded_ledger(journal.records, file))]
+        ledger, told = recorded_ledger(journal.records, file), []
+        for record, codes in imported(labels, ledger):
+            ledger.apply(record, codes)
+            told.append(replace(record, at=now()))
         if told:
-            journal.append(*(replace(record, at=now()) for record in told))
-    typer.echo(f"{file}: {sum(len(record.ids) for record in told):,} labels taken")
+            journal.append(*told)
+    taken = sum(len(record.ids) for record in told if isinstance(record, Tell))
+    typer.echo(f"{file}: {taken:,} labels taken")

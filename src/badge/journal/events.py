@@ -182,6 +182,7 @@ class Tell(Record):
     by: str | None = None
     unasked: bool = False
     source: str | None = None  #: the file that the labels were imported from
+    people: int = 1  #: number of people who label each id, where these are imported votes
 
 
 @dataclass(frozen=True, kw_only=True)

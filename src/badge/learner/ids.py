@@ -5,18 +5,23 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from badge.errors import InputError
 from badge.journal.events import Id
+from badge.learner.classes import short
 
 __all__ = ["AnyIds", "Ids", "listed", "own_ids"]
 
 IntArray = NDArray[np.int64]
+#: ids that are whole numbers are those of int64 and uint64
+BIG = 2**63
 
 
 class Ids:
@@ -33,8 +38,13 @@ class Ids:
     def __init__(self, length: int, own: Sequence[Id] | None = None) -> None:
         self.length = length
         self.own = None if own is None else list(own)
+        #: whether some ids are whole numbers
+        self.numbers = own is None or any(isinstance(id, int) for id in own)
         self._position = None if self.own is None else {id: position for position, id in enumerate(self.own)}
         given = self.own
+        numbers = [id for id in given or () if isinstance(id, int)]
+        fits = not numbers or max(numbers) < 2**63
+        self._whole = np.int64 if fits else np.uint64 if min(numbers) >= 0 else object
         ranked = range(length) if given is None else sorted(range(length), key=lambda position: _rank(given[position]))
         self.order: IntArray = np.fromiter(ranked, dtype=np.int64, count=length)
 
@@ -60,16 +70,19 @@ class Ids:
         return np.fromiter((int.from_bytes(word, "big") >> 1 for word in words), dtype=np.int64)
 
     def array(self, ids: Iterable[Id]) -> NDArray[Any]:
-        """Ids for a caller: int64 where they are whole numbers, else text, else objects."""
+        """Ids for a caller: whole numbers (int64, or uint64 where some id needs it), else text, else objects."""
         values = list(ids)
         kinds = {type(value) for value in values}
         if kinds <= {int} and (values or self.own is None):
-            return np.array(values, dtype=np.int64)
+            return np.array(values, dtype=self._whole)
         return np.array(values, dtype=np.str_ if kinds <= {str} else object)
 
-    def means_number(self, text: str) -> bool:
-        """Whether the text of a whole number, in a table, means that number."""
-        return text not in self
+    def means_number(self, number: int) -> bool:
+        """Whether a whole number in a table is meant as one, and not as a text."""
+        return self.own is None or number in self
+
+    def may_be(self, id: Id) -> bool:
+        return id in self
 
     def sort(self, ids: Iterable[Id]) -> list[Id]:
         return sorted(ids, key=None if self.own is None else _rank)
@@ -97,10 +110,13 @@ class AnyIds(Ids):
 
     def __init__(self, sample: Sequence[Id]) -> None:
         super().__init__(0, [])
-        self._numbers = all(isinstance(id, int) for id in sample)
+        self.numbers = any(isinstance(id, int) for id in sample)
 
-    def means_number(self, text: str) -> bool:
-        return self._numbers
+    def means_number(self, number: int) -> bool:
+        return self.numbers
+
+    def may_be(self, id: Id) -> bool:
+        return True
 
     def _one(self, value: Any) -> Id:
         id = _plain(value)
@@ -122,7 +138,7 @@ def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
     if len(found) != length:
         raise InputError(f"{len(found):,} ids for a pool of {length:,} examples")
     if None in found:
-        raise InputError(f"ids are text or whole numbers; got {values[found.index(None)]!r}")
+        raise InputError(f"ids are text or whole numbers below 2**64; got {short(values[found.index(None)])}")
     seen: set[Id] = set()
     for id in found:
         assert id is not None
@@ -146,6 +162,8 @@ def _column(pool: Any, name: str) -> tuple[Any, Any]:
 def listed(values: Any, what: str) -> list[Any]:
     """The values of a list, an array, a tensor or a column; one value alone is a mistake, a text above all."""
     try:
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+            values = values.astype("M8[us]")  # else times in nanoseconds become whole numbers
         plain = values.tolist() if hasattr(values, "tolist") else values
     except (RuntimeError, NotImplementedError) as error:  # a tensor that is sparse, or holds no numbers
         raise InputError(f"{what} cannot be read: {error}") from None
@@ -155,13 +173,16 @@ def listed(values: Any, what: str) -> list[Any]:
 
 
 def _plain(value: Any) -> Id | None:
-    """An id as plain Python; None where it cannot be one."""
+    """An id as plain Python: times and UUIDs as text; None where it cannot be one."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, PurePath):
         return value.as_posix()
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    return str(value) if isinstance(value, str) else int(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str | UUID):
+        return str(value)  # numpy's texts too
+    whole = isinstance(value, int) and not isinstance(value, bool) and -BIG <= value < 2 * BIG
+    return int(value) if whole else None
 
 
 def _rank(id: Id) -> tuple[bool, Id]:

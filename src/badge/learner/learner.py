@@ -29,7 +29,7 @@ from badge.learner.ids import Ids, own_ids
 from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
-from badge.learner.transfer import tells_from_csv
+from badge.learner.transfer import imported
 from badge.learner.work import Snapshot, Work, without_taken
 from badge.models import predict
 from badge.models.pools import length
@@ -185,13 +185,19 @@ class ActiveLearner:
             self._work.use(strategy)
         self._notify(event)
 
-    def import_csv(self, path: str | os.PathLike[str]) -> int:
-        """Take the labels of a CSV file (columns id, label and, if there is one, by); the number of new ones."""
+    def import_csv(
+        self, path: str | os.PathLike[str], id: str = "id", label: str = "label", by: str | None = None
+    ) -> int:
+        """Take the labels of a CSV file; the number of new ones.
+
+        `id`, `label` and `by` name its columns; without `by`, a column of that name is used if there is one.
+        """
         with self._book.lock(writing=True):
-            events = [self._book.append(*told) for told in tells_from_csv(path, self._book.ledger())]
+            told = imported(path, self._book.ledger(), id, label, by)
+            events = [self._book.append(*checked) for checked in told]
         for event in events:
             self._notify(event)
-        return sum(len(event["ids"]) for event in events)
+        return sum(len(event["ids"]) for event in events if event["event"] == "tell")
 
     def _notify(self, event: Event | None) -> None:
         if event is not None and self.on_event is not None:

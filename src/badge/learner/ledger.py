@@ -68,15 +68,18 @@ class Ledger:
         return e.Initial(ids=ordered, labels=[self.classes.decode(codes[id]) for id in ordered])
 
     def tell(
-        self, ids: Any, labels: Any, by: str | None = None, unasked: bool = False
+        self, ids: Any, labels: Any, by: str | None = None, unasked: bool = False, people: int = 1
     ) -> tuple[e.Tell, list[Code]] | None:
-        """The event of telling `labels`, without those that are known already; None where all are."""
+        """The event of telling `labels`, without those that are known already; None where all are.
+
+        With `people` > 1 the labels are votes, also of ids that nobody was asked about.
+        """
         plain, given, by = self.ids.plain(ids), listed(labels, "labels"), _person(by)
         if len(plain) != len(given):
             raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
         new: dict[Id, Code] = {}
         for id, code in zip(plain, self._encode(plain, given), strict=True):
-            known = new.get(id, self._known(id, by))
+            known = new.get(id, self._known(id, by, people))
             if known is None:
                 self._check_tellable(id, unasked)
                 new[id] = code
@@ -88,7 +91,8 @@ class Ledger:
         if not new:
             return None
         codes = list(new.values())
-        return e.Tell(ids=list(new), labels=[self.classes.decode(c) for c in codes], by=by, unasked=unasked), codes
+        told = [self.classes.decode(code) for code in codes]
+        return e.Tell(ids=list(new), labels=told, by=by, unasked=unasked, people=people), codes
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> Checked | None:
         """The event of correcting a label, or one person's; None where it is that already."""
@@ -125,11 +129,13 @@ class Ledger:
     def add_class(self, name: Any) -> Checked:
         return e.AddClass(name=self.classes.checked_new(name)), ()
 
-    def _known(self, id: Id, by: str | None) -> Code | None:
-        if id not in self.people:
+    def _known(self, id: Id, by: str | None, people: int) -> Code | None:
+        if id not in self.people and (people == 1 or id in self.labels):
             return self.labels.get(id)
         if by is None and not self.broken:
-            raise InputError(f"id {id!r} was asked of {self.people[id]} people: say whose label it is, tell(…, by=…)")
+            raise InputError(
+                f"id {id!r} was asked of {self.people.get(id, people)} people: say whose label it is, tell(…, by=…)"
+            )
         return self.votes.get(id, {}).get(by or "")
 
     def _check_tellable(self, id: Id, unasked: bool) -> None:
@@ -225,10 +231,12 @@ class Ledger:
             ids = self.ids.plain(ids)
             codes = self._encode(ids, record.labels)
         elif codes is None:
-            checked = self.tell(ids, record.labels, record.by, record.unasked)
+            checked = self.tell(ids, record.labels, record.by, record.unasked, record.people)
             ids, codes = ([], []) if checked is None else (checked[0].ids, checked[1])
         for id, code in zip(ids, codes, strict=True):
             self.skipped.pop(id, None)
+            if record.people > 1 and id not in self.people and id not in self.labels:
+                self.people[id] = self.pending[id] = record.people
             if id in self.people:
                 self.votes.setdefault(id, {})[record.by or ""] = code
                 self._count(id)

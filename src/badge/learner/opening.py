@@ -59,9 +59,10 @@ def recorded_ledger(records: Sequence[e.Record], path: object) -> Ledger:
     header = header_of(records, path, shared=False)
     if header is None:
         raise JournalError(f"{path} is empty")
-    if header.pool.sample is not None:
-        return ledger_of(header, AnyIds(header.pool.sample), records, path)
-    length = max(record.pool.length for record in records if isinstance(record, e.Header | e.NewPool))
+    pools = [record.pool for record in records if isinstance(record, e.Header | e.NewPool)]
+    if pools[-1].sample is not None:
+        return ledger_of(header, AnyIds(pools[-1].sample), records, path)
+    length = max(pool.length for pool in pools)
     if any(isinstance(record, e.Lost) for record in records):  # the event that the pool has grown may be lost
         ids = [id for record in records for id in getattr(record, "ids", ()) if isinstance(id, int)]
         length = max([length, *(id + 1 for id in ids)])

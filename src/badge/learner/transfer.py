@@ -1,11 +1,17 @@
-"""Labels out of a journal and into one, as CSV: the way that is always open, whatever became of pool, model or classes."""
+"""Labels out of a journal and into one, as CSV: the way that is always open, whatever became of pool, model or classes.
+
+Out and in again is the identity. A text that would be read as a number where there are numbers too, or that begins with a
+quotation mark, is written as JSON ("1"); so is a label that is a list. Where several people label an example, the columns
+`people` and `votes` hold how many and what each of them said; the label is empty while it is open.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,13 +21,18 @@ from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.learner.classes import Code
+from badge.learner.classes import Classes
 from badge.learner.history import history
-from badge.learner.ledger import Ledger
+from badge.learner.ids import Ids
+from badge.learner.ledger import Checked, Ledger
 
-__all__ = ["labels_in", "tells_from_csv", "write_labels"]
+__all__ = ["imported", "labels_in", "write_labels"]
 
-COLUMNS = ("id", "label", "by", "at")
+COLUMNS, VOTES = ("id", "label", "by", "at"), ("people", "votes")
+#: whole numbers that an id or a class can be
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+#: bytes of a cell: ids may be long
+MOST = 2**31 - 1
 
 
 def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[str, Any]]:
@@ -33,50 +44,87 @@ def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[s
     last = {row.id: row for row in history(records)}
     if ledger is None:
         return [{"id": id, "label": row.label, "by": row.by, "at": row.at} for id, row in last.items()]
-    rows = [(id, ledger.classes.decode(code)) for id, code in ledger.labels.items()]
-    return [{"id": id, "label": label, "by": last[id].by, "at": last[id].at} for id, label in rows]
+    decode, rows = ledger.classes.decode, []
+    for id in {**ledger.labels, **ledger.votes}:
+        label = decode(ledger.labels[id]) if id in ledger.labels else None
+        row = {"id": id, "label": label, "by": last[id].by, "at": last[id].at}
+        if votes := ledger.votes.get(id):
+            row |= {"people": ledger.people[id], "votes": {by: decode(code) for by, code in votes.items()}}
+        rows.append(row)
+    return rows
 
 
-def write_labels(rows: Iterable[dict[str, Any]], file: TextIO) -> None:
-    """As CSV; a label that is a list is written as JSON."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+def write_labels(rows: list[dict[str, Any]], file: TextIO, ledger: Ledger | None = None) -> None:
+    """Write rows as CSV."""
+    columns = (*COLUMNS, *(VOTES if any("votes" in row for row in rows) else ()))
+    ids = any(isinstance(row["id"], int) for row in rows) if ledger is None else ledger.ids.numbers
+    names = (row["label"] for row in rows) if ledger is None else ledger.classes.names
+    numbers = {"id": ids, "label": any(isinstance(name, int) for name in names)}
+    plain = csv.writer(file, lineterminator="\n")
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a carriage return alone gets no quotes else
+    plain.writerow(columns)
     for row in rows:
-        label = json.dumps(row["label"]) if isinstance(row["label"], list) else row["label"]
-        writer.writerow([safe(str(cell)) for cell in (row["id"], label, row["by"] or "", row["at"] or "")])
+        cells = [safe(_cell(row.get(column), numbers.get(column, False))) for column in columns]
+        (quoted if any("\r" in cell for cell in cells) else plain).writerow(cells)
 
 
-def tells_from_csv(path: str | os.PathLike[str], ledger: Ledger) -> list[tuple[e.Tell, list[Code]]]:
-    """The events of telling the labels of a CSV file (columns id and label, and by if there is one): one per person.
+def _cell(value: Any, numbers: bool) -> str:
+    """What is written for a value; `numbers`: there are whole numbers among such values."""
+    if isinstance(value, list | dict):
+        return json.dumps(value)
+    text = "" if value is None else str(value)
+    ambiguous = isinstance(value, str) and (text.startswith('"') or (numbers and _NUMBER.fullmatch(text.strip())))
+    return json.dumps(text, ensure_ascii=False) if ambiguous else text
 
-    All of it is checked before anything is told; labels that are known already are left out.
+
+def imported(
+    path: str | os.PathLike[str], ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
+) -> Iterator[Checked]:
+    """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
+
+    All of it is checked before the first event; labels that are known already are left out. Whoever iterates applies each
+    event to the ledger before the next: corrections of what several people said come last.
     """
-    people: dict[str | None, tuple[list[Id], list[Any]]] = {}
-    for number, row in enumerate(_rows(path), start=2):
+    told: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    decided: list[tuple[Id, Any]] = []
+    for number, row in enumerate(_rows(path, [id, label, *([by] if by else [])]), start=2):
         try:
             row = {name: as_meant(cell) for name, cell in row.items()}
-            id, label = _id(row["id"], ledger), _label(row["label"], ledger)
-            ledger.tell([id], [label], row.get("by") or None, unasked=True)
+            plain = _id(row[id], ledger.ids)
+            votes, people = _votes(row)
+            one = row.get(by or "by") or None
+            given = {one: _label(row[label], ledger.classes)} if not votes else {p: votes[p] for p in votes}
+            for person, said in given.items():
+                ledger.tell([plain], [said], person, unasked=True, people=people)
+                ids, labels = told.setdefault((person, people), ([], []))
+                ids.append(plain)
+                labels.append(said)
+            if votes and row[label]:
+                decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
-        ids, labels = people.setdefault(row.get("by") or None, ([], []))
-        ids.append(id)
-        labels.append(label)
-    told = [ledger.tell(ids, labels, by, unasked=True) for by, (ids, labels) in people.items()]
-    return [(replace(checked[0], source=Path(path).name), checked[1]) for checked in told if checked]
+    tells = [ledger.tell(*columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
+    for record, codes in [checked for checked in tells if checked]:
+        yield replace(record, source=Path(path).name), codes
+    for plain, said in decided:
+        if corrected := ledger.relabel(plain, said):
+            yield corrected
 
 
-def _rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[dict[str, str]]:
     file_name = path_of(path, "a table of labels")
     if file_name.exists() and not file_name.is_file():
         raise InputError(f"{path} is not a file")
+    limit = csv.field_size_limit(MOST)
     try:
         with file_name.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
             names, rows = list(reader.fieldnames or ()), list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot read {path} as CSV in UTF-8: {error}") from None
-    missing = [name for name in ("id", "label") if name not in names]
+    finally:
+        csv.field_size_limit(limit)
+    missing = [name for name in needed if name not in names]
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {', '.join(names) or 'none'}")
     short = [number for number, row in enumerate(rows, start=2) if None in row or None in row.values()]
@@ -85,18 +133,41 @@ def _rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     return rows
 
 
-def _id(text: str, ledger: Ledger) -> Id:
-    """The id that a text in a table means: a whole number where the pool's ids are."""
-    if text.strip().lstrip("-").isascii() and text.strip().lstrip("-").isdigit() and ledger.ids.means_number(text):
-        return int(text)
-    return text
+def _text(cell: str) -> str | None:
+    """The text of a cell that holds one as JSON."""
+    try:
+        found = json.loads(cell) if cell.startswith('"') else None
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
 
 
-def _label(text: str, ledger: Ledger) -> Any:
-    if ledger.classes.multilabel:
+def _id(cell: str, ids: Ids) -> Id:
+    """The id that a cell means: a whole number where the pool has it."""
+    text = _text(cell)
+    if text is not None and ids.may_be(text):
+        return text
+    return int(cell) if _NUMBER.fullmatch(cell.strip()) and ids.means_number(int(cell)) else cell
+
+
+def _label(cell: str, classes: Classes) -> Any:
+    if classes.multilabel:
         try:
-            return json.loads(text)
+            return json.loads(cell)
         except ValueError:
-            raise InputError(f"the label {text!r} is not a JSON list of classes") from None
-    number = int(text) if text.isascii() and text.lstrip("-").isdigit() else None
-    return number if text not in ledger.classes.names and number in ledger.classes.names else text
+            raise InputError(f"the label {cell!r} is not a JSON list of classes") from None
+    text, number = _text(cell), int(cell) if _NUMBER.fullmatch(cell) else None
+    return text if text in classes.names else number if number in classes.names else cell
+
+
+def _votes(row: dict[str, str]) -> tuple[dict[str, Any], int]:
+    """Who said what, and the number of people who label the example; empty and 1 where one label is enough."""
+    if not row.get("votes"):
+        return {}, 1
+    try:
+        votes, people = json.loads(row["votes"]), int(row["people"])
+    except (KeyError, ValueError):
+        raise InputError("votes are a JSON object, and people a whole number") from None
+    if not isinstance(votes, dict) or not 1 < people < 1000:
+        raise InputError(f"votes are a JSON object of people who label, and people is at least 2, not {people}")
+    return votes, people
