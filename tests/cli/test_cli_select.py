@@ -42,11 +42,10 @@ def test_every_format_is_read(run: Any, tmp_path: Path) -> None:
 
 
 def test_npy_stays_on_disk(run: Any) -> None:
-    from badge.cli.columns import Choice, read_numbers
+    from badge.cli.columns import read_numbers
 
     for patterns in ((), ("*",)):
-        choice = Choice("embeddings", patterns)
-        assert isinstance(read_numbers(Path("z.npy"), choice).values, np.memmap)
+        assert isinstance(read_numbers(Path("z.npy"), "embeddings", patterns).values, np.memmap)
 
 
 def test_ids_and_exclude(run: Any) -> None:

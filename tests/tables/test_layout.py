@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from badge.errors import BadgeError, DataError, InputError
-from badge.tables import Told, read_columns, read_lines, read_records
+from badge.tables import Told, read_lines, read_table
 from badge.tables.layout import detect
 
 ROWS = "0.5,0.25\n" * 30
@@ -81,36 +81,36 @@ def test_cells_keep_what_they_hold(tmp_path: Path) -> None:
     """Records are texts as they stand, but for the decimal sign of numbers; columns of numbers are numbers."""
     file = tmp_path / "a.csv"
     file.write_text('id;text;n\n007;"a;b\n\n""c""";0,50\n008; x, 1,5 ;1,5\n\n\n', encoding="cp1252")
-    table = read_records(file)
-    assert table.rows == [
+    table = read_table(file)
+    assert table.rows() == [
         {"id": "007", "text": 'a;b\n\n"c"', "n": "0.50"},
         {"id": "008", "text": " x, 1,5 ", "n": "1.5"},
     ]
     assert table.understood == "a.csv: 2 rows, delimiter ';', decimal comma, header, utf-8"
-    id, text, n = read_columns(file).columns
+    id, text, n = read_table(file, numbers=True).columns
     assert list(id) == [7, 8] and text[1] == " x, 1,5 " and list(n) == [0.5, 1.5]
 
 
 def test_a_gap_between_rows_counts_where_positions_do(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("id,text\n1,x\n\n2,y\n")
-    assert [row["text"] for row in read_records(file).rows] == ["x", "y"]
+    assert [row["text"] for row in read_table(file).rows()] == ["x", "y"]
     with pytest.raises(DataError, match="line 3 is empty, and rows follow it"):
-        read_columns(file)
+        read_table(file, numbers=True)
 
 
 def test_an_empty_cell_in_the_only_column_of_numbers_is_no_row_less(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("n,t\n" + "1.5,a\n" * 5 + ",a\n" + "2.5,a\n" * 5)
     with pytest.raises(DataError, match=r"an empty cell, in row 5 \(counted from 0\) of column 'n'"):
-        read_columns(file)
+        read_table(file, numbers=True)
 
 
 def test_rows_of_another_width(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("id,text\n1,x\n2\n")
     with pytest.raises(DataError, match="line 3 has 1 cell, the first row 2: correct it, or give --delimiter"):
-        read_records(file)
+        read_table(file)
 
 
 def test_long_tables_are_read_whole(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_long_tables_are_read_whole(tmp_path: Path) -> None:
     csv.writer(text).writerows([["id", "text"], *([str(i), f"line\nof {i}\n" * 3] for i in range(3000))])
     with gzip.open(tmp_path / "a.csv.gz", "wt", encoding="utf-8", newline="") as file:
         file.write(text.getvalue())
-    rows = read_records(tmp_path / "a.csv.gz").rows
+    rows = read_table(tmp_path / "a.csv.gz").rows()
     assert len(rows) == 3000 and rows[-1] == {"id": "2999", "text": "line\nof 2999\n" * 3}
 
 
@@ -131,10 +131,10 @@ def test_lines(tmp_path: Path) -> None:
 def test_what_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "a.doc").write_text("x")
     with pytest.raises(DataError, match=r"--ids: .*a.doc is none of .csv"):
-        read_records(tmp_path / "a.doc", what="--ids")
+        read_table(tmp_path / "a.doc", what="--ids")
     with pytest.raises(DataError, match="there is no file"):
-        read_records(tmp_path / "b.csv")
+        read_table(tmp_path / "b.csv")
     (tmp_path / "a.parquet").write_bytes(b"PAR1nonsense")
     with pytest.raises(DataError, match="cannot be read"):
-        read_columns(tmp_path / "a.parquet")
+        read_table(tmp_path / "a.parquet")
     assert issubclass(InputError, ValueError)

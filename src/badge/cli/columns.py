@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,29 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from badge.errors import InputError
-from badge.tables import NOTHING, Array, Columns, Told, listed, read_columns
+from badge.tables import NOTHING, Array, Table, Told, listed, read_table
 
-__all__ = ["Choice", "Numbers", "read_numbers"]
+__all__ = ["Numbers", "read_numbers"]
 
 #: What pandas and parquet call an index without a name.
 UNNAMED = ("", "Unnamed: 0", "__index_level_0__")
 #: Columns of these names are there for people, whatever they hold.
 NOT_FEATURES = ("id", "ids", "idx", "index", "label", "labels", "target", "targets", "class")
 SINGULAR = {"probabilities": "probability", "embeddings": "embedding", "logits": "logit"}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What was said about a file: the numbers in it, patterns of their columns, the column of identifiers, its layout."""
-
-    name: str  #: "probabilities", "logits" or "embeddings"
-    patterns: tuple[str, ...] = ()
-    id_column: str | None = None
-    told: Told = NOTHING
-
-    @property
-    def option(self) -> str:
-        return "--embedding-columns" if self.name == "embeddings" else "--probability-columns"
 
 
 class Numbers(NamedTuple):
@@ -45,24 +30,29 @@ class Numbers(NamedTuple):
     understood: str
 
 
-def read_numbers(file: Path, choice: Choice) -> Numbers:
-    """The numbers in a file."""
-    table = read_columns(file, choice.told, choice.name, choice.name)
-    own = table.names.index(choice.id_column) if choice.id_column in table.names else None
+def read_numbers(
+    file: Path, what: str, patterns: Sequence[str] = (), id_column: str | None = None, told: Told = NOTHING
+) -> Numbers:
+    """The numbers in a file: `what` is "probabilities", "logits" or "embeddings"; `patterns` name their columns."""
+    table = read_table(file, told, what, numbers=True, array=what)
+    own = table.names.index(id_column) if id_column in table.names else None
     rest = [i for i in range(len(table.names)) if i != own]
-    taken = _named(table, rest, choice, file) if choice.patterns else _found(table, rest, choice, file)
+    taken = _named(table, rest, patterns, _option(what), file) if patterns else _found(table, rest, what, file)
     notes = []
-    if not choice.patterns:
-        _check_features(table, taken, choice, file)
+    if not patterns:
+        _check_features(table, taken, what, file)
         if left := [table.names[i] or "the first, unnamed" for i in rest if i not in taken]:
-            notes.append(f"{file}: column{'s' * (len(left) > 1)} left out of the {choice.name}: {listed(left)}")
+            notes.append(f"{file}: column{'s' * (len(left) > 1)} left out of the {what}: {listed(left)}")
     if table.array is not None and taken == list(range(len(table.names))):
         values = table.array
     else:
         values = np.column_stack([table.columns[i] for i in taken])
-    return Numbers(
-        values, None if own is None else [str(v).strip() for v in table.columns[own]], notes, table.understood
-    )
+    ids = None if own is None else [str(value).strip() for value in table.columns[own]]
+    return Numbers(values, ids, notes, table.understood)
+
+
+def _option(what: str) -> str:
+    return "--embedding-columns" if what == "embeddings" else "--probability-columns"
 
 
 def _kind(column: Array | list[Any]) -> str:
@@ -71,36 +61,36 @@ def _kind(column: Array | list[Any]) -> str:
     return "list" if column.ndim == 2 else "float" if column.dtype.kind == "f" else "whole"
 
 
-def _named(table: Columns, rest: Sequence[int], choice: Choice, file: Path) -> list[int]:
+def _named(table: Table, rest: Sequence[int], patterns: Sequence[str], option: str, file: Path) -> list[int]:
     names = table.names
-    for pattern in choice.patterns:
+    for pattern in patterns:
         if not any(fnmatchcase(names[i], pattern) for i in rest):
-            raise InputError(f"{choice.option} {pattern!r} matches no column of {file}: {listed(names)}")
-    taken = [i for i in rest if any(fnmatchcase(names[i], pattern) for pattern in choice.patterns)]
+            raise InputError(f"{option} {pattern!r} matches no column of {file}: {listed(names)}")
+    taken = [i for i in rest if any(fnmatchcase(names[i], pattern) for pattern in patterns)]
     for i in taken:
         if _kind(table.columns[i]) == "text":
-            raise InputError(f"{choice.option}: column {names[i]!r} of {file} {_no_numbers(table.columns[i])}")
+            raise InputError(f"{option}: column {names[i]!r} of {file} {_no_numbers(table.columns[i])}")
     if len({_kind(table.columns[i]) == "list" for i in taken}) > 1:
-        raise InputError(f"{choice.option}: columns of lists and of numbers cannot be mixed: {listed(names)}")
+        raise InputError(f"{option}: columns of lists and of numbers cannot be mixed: {listed(names)}")
     return taken
 
 
-def _found(table: Columns, rest: Sequence[int], choice: Choice, file: Path) -> list[int]:
+def _found(table: Table, rest: Sequence[int], what: str, file: Path) -> list[int]:
     """The column of lists (the one of a fitting name, or the only one), else all columns of numbers but an index."""
     kinds, names = [_kind(column) for column in table.columns], table.names
-    others = {word for name in SINGULAR if name != choice.name for word in (name, SINGULAR[name])}
+    others = {word for name in SINGULAR if name != what for word in (name, SINGULAR[name])}
     lists = [i for i in rest if kinds[i] == "list" and names[i].lower() not in others]
-    fitting = [i for i in lists if names[i].lower() in (choice.name, SINGULAR[choice.name])]
+    fitting = [i for i in lists if names[i].lower() in (what, SINGULAR[what])]
     lists = fitting if len(fitting) == 1 else lists
     if len(lists) > 1:
         shown = listed([names[i] for i in lists])
-        raise InputError(f"{choice.name}: {file} has several columns of lists ({shown}): name one with {choice.option}")
+        raise InputError(f"{what}: {file} has several columns of lists ({shown}): name one with {_option(what)}")
     index = [i for i in rest if names[i] == UNNAMED[2] or (i == 0 and names[i] in UNNAMED)]
     taken = lists or [i for i in rest if kinds[i] in ("float", "whole") and i not in index]
     if not taken:
         ragged = [f"; {names[i]!r} {_no_numbers(table.columns[i])}" for i in rest if kinds[i] == "text"]
         why = ragged[0] if len(ragged) == 1 else ""
-        raise InputError(f"{choice.name}: {file} has no column of numbers; its columns: {listed(names)}{why}")
+        raise InputError(f"{what}: {file} has no column of numbers; its columns: {listed(names)}{why}")
     return taken
 
 
@@ -110,7 +100,7 @@ def _no_numbers(column: Array | list[Any]) -> str:
     return "does not hold numbers"
 
 
-def _check_features(table: Columns, taken: Sequence[int], choice: Choice, file: Path) -> None:
+def _check_features(table: Table, taken: Sequence[int], what: str, file: Path) -> None:
     """Refuse a column that hardly is a feature: it counts the rows, holds whole numbers beside fractions, or is "id"."""
     kinds = [_kind(table.columns[i]) for i in taken]
     if len(taken) < 2 or "list" in kinds:
@@ -129,6 +119,6 @@ def _check_features(table: Columns, taken: Sequence[int], choice: Choice, file: 
         start = use[0][:1]
         alike = start.isalpha() and all(other.startswith(start) for other in use)
         raise InputError(
-            f"{choice.name}: column {name!r} of {file} {why}: name the columns to use, e.g. {choice.option} "
+            f"{what}: column {name!r} of {file} {why}: name the columns to use, e.g. {_option(what)} "
             f"'{f'{start}*' if alike else ','.join(use[:2])}' (all of them: '*'), or the identifiers with --id-column"
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from badge.core.spreadsheet import as_meant
 from badge.errors import InputError
-from badge.tables import Array, is_table, listed, read_lines, read_records
+from badge.tables import Array, is_table, listed, read_lines, read_table
 
 __all__ = ["Excluded", "check_ids", "excluded", "read_ids"]
 
@@ -93,11 +93,12 @@ def _column(file: Path, option: str, id_column: str | None, wanted: Sequence[str
         while lines and not lines[-1]:
             lines.pop()
         return lines, False
-    table = read_records(file, what=option, header_names=(*wanted, INDEX[1], id_column or ""))
+    table = read_table(file, what=option, header_names=(*wanted, INDEX[1], id_column or ""))
+    if table.array is not None and (table.array.ndim != 1 or table.array.dtype.kind == "f"):
+        raise InputError(f"{option} {file} holds {table.array.dtype}, {table.array.shape}: one name a row is needed")
     bare = table.names == [str(i) for i in range(len(table.names))] and len(table.names) > 1
-    names = [str(cell) for cell in table.rows[0].values()] if bare else table.names  # no header: for the message
-    column = _which(names, option, file, id_column, wanted)
-    return [str(row.get(column, "")).strip() for row in table.rows], True
+    names = [str(column[0]) for column in table.columns] if bare else table.names  # no header: for the message
+    return [str(cell).strip() for cell in table.column(_which(names, option, file, id_column, wanted))], True
 
 
 def _which(names: Sequence[str], option: str, file: Path, id_column: str | None, wanted: Sequence[str]) -> str:

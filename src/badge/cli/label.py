@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from badge.cli.layout import Delimiter, Encoding, Header, told
+from badge.cli.layout import Delimiter, Encoding, Header
 
 __all__ = ["label"]
 
@@ -61,11 +61,10 @@ def label(
     For a team, each item asked of two people:
         badge label reviews.csv --classes good,bad --of 2 --host 0.0.0.0
     """
-    said = told(header, delimiter, encoding)
     from badge.labelling.sources import open_source
     from badge.tables import Told
 
-    source = open_source(path, text, id, Told(*said))
+    source = open_source(path, text, id, Told(header, delimiter, encoding))
     if source.understood:
         typer.echo(source.understood, err=True)
     from badge.labelling.command import run  # what follows loads torch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from badge.cli.columns import Choice, read_numbers
+from badge.cli.columns import read_numbers
 from badge.cli.request import Files
 from badge.errors import InputError
 from badge.tables import Array, Told
@@ -34,11 +34,10 @@ def read_pool(files: Files, named: bool = False) -> Pool:
     from badge.outputs import Outputs
 
     told = Told(*files.layout)
-    kind = "probabilities" if files.logits is None else "logits"
     read = [
-        read_numbers(file, Choice(kind, columns, files.id_column, told)) if file is not None else None
-        for kind, file, columns in (
-            (kind, files.scores, files.probability_columns),
+        read_numbers(file, what, columns, files.id_column, told) if file is not None else None
+        for what, file, columns in (
+            ("logits" if files.probabilities is None else "probabilities", files.scores, files.probability_columns),
             ("embeddings", files.embeddings, files.embedding_columns),
         )
     ]

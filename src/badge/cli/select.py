@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from badge.cli.layout import Delimiter, Encoding, Header, told
+from badge.cli.layout import Delimiter, Encoding, Header
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
@@ -131,7 +131,7 @@ def select(
     """
     from badge.cli.request import Files, check_request
 
-    said = _words(probability_columns), _words(embedding_columns), id_column, told(header, delimiter, encoding)
+    said = _words(probability_columns), _words(embedding_columns), id_column, (header, delimiter, encoding)
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)

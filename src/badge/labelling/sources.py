@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from badge.errors import DataError
 from badge.labelling.images import ImageFolder
-from badge.tables import NOTHING, Told, read_lines, read_records
+from badge.tables import NOTHING, Told, read_lines, read_table
 
 __all__ = ["Source", "open_source"]
 
@@ -85,16 +85,18 @@ def open_source(path: Path, text: str | None = None, id: str | None = None, told
         return Source("image", folder, list(folder.names))
     if path.suffix == ".txt":
         return _checked(Source("text", [line for line in read_lines(path, told) if line.strip()], None), path)
-    columns, rows, understood = read_records(path, told)
+    table = read_table(path, told)
+    columns, understood = table.names, table.understood
     for option, name in (("--text", text), ("--id", id)):
         if name is not None and name not in columns:
             raise DataError(f"{option} {name}: {path} has no such column; it has {', '.join(columns) or 'none'}")
     id = id or (ID if ID in columns else None)
-    ids = None if id is None else _ids([row.pop(id, None) for row in rows], path, id)
+    ids = None if id is None else _ids(table.column(id), path, id)
     text = text or (TEXT if TEXT in columns else None)
+    rows = table.rows(id, text)
     if text is None:
         return _checked(Source("row", rows, ids, understood=understood), path)
-    texts = [str(_plain(row.pop(text, None) or "")) for row in rows]
+    texts = [str(_plain(value or "")) for value in table.column(text)]
     return _checked(Source("text", texts, ids, rows if any(rows) else None, understood), path)
 
 

@@ -1,7 +1,4 @@
-"""Tables that other programs wrote, through one door: csv, tsv, jsonl (also gzipped), xlsx, parquet, npy, npz.
-
-`read_columns` gives columns of numbers, `read_records` rows as they stand, `read_lines` the lines of a text.
-"""
+"""Tables that other programs wrote, through one door: csv, tsv, jsonl (also gzipped), xlsx, parquet, npy, npz."""
 
 from __future__ import annotations
 
@@ -17,84 +14,63 @@ import numpy as np
 
 from badge.core.npz import in_short, names_in, read_npz, sound
 from badge.errors import BadgeError, DataError, MissingExtraError
-from badge.tables.cells import Array, columns, csv_of_sheet, rows
+from badge.tables.cells import Array, columns, csv_of_sheet, texts
 from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
 
-__all__ = [
-    "NOTHING",
-    "Array",
-    "Columns",
-    "Records",
-    "Told",
-    "is_table",
-    "listed",
-    "read_columns",
-    "read_lines",
-    "read_records",
-]
+__all__ = ["NOTHING", "Array", "Table", "Told", "is_table", "listed", "read_lines", "read_table"]
 
 ARRAYS, CELLS, JSON, PARQUET = (".npy", ".npz"), (".csv", ".tsv", ".xlsx"), (".jsonl", ".ndjson"), (".parquet", ".pq")
 #: The column of JSON lines that are a text alone.
 TEXT = "text"
 
 
-class Columns(NamedTuple):
-    """Columns by name: numbers [N], lists of numbers [N, width], anything else as a list; `array` is all of an npy file."""
+class Table(NamedTuple):
+    """Columns by name, as arrays or lists. `understood` says in one line how a file was read; `array` is all of an npy."""
 
     names: list[str]
     columns: list[Array | list[Any]]
-    understood: str
+    understood: str = ""
     array: Array | None = None
 
+    def column(self, name: str) -> list[Any]:
+        return list(self.columns[self.names.index(name)])
 
-class Records(NamedTuple):
-    """Rows by name of column: cells of text files are texts. `understood` says how the file was read, in one line."""
-
-    names: list[str]
-    rows: list[dict[str, Any]]
-    understood: str
+    def rows(self, *without: str | None) -> list[dict[str, Any]]:
+        """Each row as a dict, without some columns."""
+        names = [name for name in self.names if name not in without]
+        return [dict(zip(names, row, strict=True)) for row in zip(*map(self.column, names), strict=True)]
 
 
-def read_columns(file: Path, told: Told = NOTHING, what: str = "", array: str = "") -> Columns:
-    """The columns of a file. `what` begins each message; `array` is the one to take of an npz archive with several."""
+def read_table(
+    file: Path,
+    told: Told = NOTHING,
+    what: str = "",
+    numbers: bool = False,
+    header_names: Collection[str] | None = None,
+    array: str = "",
+) -> Table:
+    """The table in a file; `what` begins each message.
+
+    With `numbers`, columns of numbers are arrays [N], and columns of lists of one length arrays [N, length]; else cells
+    are as they stand in the file. With `header_names`, a first row is a header exactly where it has one of them. `array`
+    is the array to take of an npz archive with several.
+    """
     with _reading(what, file) as kind:
         if kind in ARRAYS:
             whole = _array(file, kind, array)
             parts: list[Array | list[Any]] = list(whole.T) if whole.ndim == 2 else [whole]
-            return Columns([str(i) for i in range(len(parts))], parts, "", whole)
+            return Table([str(i) for i in range(len(parts))], parts, array=whole)
         if kind in PARQUET:
-            table = _parquet(file)
-            return Columns(table.column_names, [_of_arrow(column.combine_chunks()) for column in table.columns], "")
+            arrow = _parquet(file)
+            found = [_of_arrow(c.combine_chunks()) if numbers else c.to_pylist() for c in arrow.columns]
+            return Table(arrow.column_names, found, "" if numbers else f"{file.name}: {arrow.num_rows:,} rows")
         if kind in JSON:
-            names, rows, understood = _json(file, told)
-            return Columns(names, [_typed([row.get(name) for row in rows]) for name in names], understood)
-        content, layout = _cells(file, kind, told)
-        found = columns(file, content, layout)
-        return Columns(layout.names, found, _said(file, len(found[0]), layout))
-
-
-def read_records(
-    file: Path, told: Told = NOTHING, what: str = "", header_names: Collection[str] | None = None
-) -> Records:
-    """The rows of a file. With `header_names`, a first row is a header exactly where it has one of them."""
-    with _reading(what, file) as kind:
-        if kind in ARRAYS:
-            array = _array(file, kind, "")
-            if array.ndim != 1 or array.dtype.kind == "f":
-                raise DataError(f"{file} holds {array.dtype} of shape {array.shape}: one name a row is needed")
-            return Records(["0"], [{"0": value} for value in array.tolist()], "")
-        if kind in PARQUET:
-            table = _parquet(file)
-            return Records(table.column_names, table.to_pylist(), f"{file.name}: {table.num_rows:,} rows")
-        if kind in JSON:
-            return _json(file, told)
+            names, values, understood = _json(file, told)
+            return Table(names, [_typed(column) for column in values] if numbers else values, understood)
         content, layout = _cells(file, kind, told, header_names)
-        cells = rows(file, content, layout, gaps=True)
-        if layout.decimal == ",":
-            points = [kind != "text" for kind in layout.kinds]
-            cells = ([c.replace(",", ".") if p else c for c, p in zip(row, points, strict=True)] for row in cells)
-        records = [dict(zip(layout.names, row, strict=True)) for row in cells]
-        return Records(layout.names, records, _said(file, len(records), layout))
+        found = columns(file, content, layout) if numbers else texts(file, content, layout)
+        how = f"first sheet, {'header' if layout.header else 'no header'}" if kind == ".xlsx" else layout
+        return Table(layout.names, found, f"{file.name}: {len(found[0]):,} rows, {how}")
 
 
 def read_lines(file: Path, told: Told = NOTHING, what: str = "") -> list[str]:
@@ -109,11 +85,7 @@ def is_table(file: Path) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message: the first few, shortened, and their number.
-
-    >>> listed(["a", "b"]), listed([str(i) for i in range(99)])
-    ("'a', 'b'", "'0', '1', '2', '3', '4', … (99)")
-    """
+    """Names for a message: the first few, shortened, and their number."""
     shown = ", ".join(repr(name if len(name) <= 30 else f"{name[:29]}…") for name in names[:5])
     return shown if len(names) <= 5 else f"{shown}, … ({len(names)})"
 
@@ -151,12 +123,6 @@ def _text(file: Path, told: Told) -> tuple[str, str]:
     content = _content(file)
     encoding = told.encoding or encoding_of(content, file)
     return content.decode(encoding), encoding
-
-
-def _said(file: Path, rows: int, how: Layout | str) -> str:
-    if file.suffix.lower() == ".xlsx" and isinstance(how, Layout):
-        how = f"first sheet, {'header' if how.header else 'no header'}"
-    return f"{file.name}: {rows:,} rows, {how}"
 
 
 def _cells(file: Path, kind: str, told: Told, names: Collection[str] | None = None) -> tuple[bytes, Layout]:
@@ -227,11 +193,12 @@ def _of_arrow(array: Any) -> Array | list[Any]:
     return found.reshape(len(array), -1) if nested else found
 
 
-def _json(file: Path, told: Told) -> Records:
+def _json(file: Path, told: Told) -> tuple[list[str], list[Array | list[Any]], str]:
     text, encoding = _text(file, told)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     rows = [_record(line, file, number) for number, line in lines]
-    return Records(list(rows[0]) if rows else [], rows, _said(file, len(rows), encoding))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[row.get(name) for row in rows] for name in names], f"{file.name}: {len(rows):,} rows, {encoding}"
 
 
 def _record(line: str, file: Path, number: int) -> dict[str, Any]:
@@ -246,7 +213,7 @@ def _record(line: str, file: Path, number: int) -> dict[str, Any]:
     return found
 
 
-def _typed(values: list[Any]) -> Array | list[Any]:
+def _typed(values: Array | list[Any]) -> Array | list[Any]:
     """Numbers, or lists of numbers of one length, as an array (null is NaN); else the values.
 
     >>> _typed([1, None]), _typed([[1, 2], [3, 4]]).shape, _typed(["1"]), _typed([[1], [1, 2]])

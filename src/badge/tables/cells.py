@@ -15,12 +15,19 @@ import numpy as np
 from badge.errors import DataError, MissingExtraError
 from badge.tables.layout import Layout, opened, parsed
 
-__all__ = ["Array", "columns", "csv_of_sheet", "rows"]
+__all__ = ["Array", "columns", "csv_of_sheet", "texts"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Iterator[list[str]]:
+def texts(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
+    """Columns of texts as they stand; numbers with a decimal comma get a point."""
+    found = list(zip(*_rows(file, content, layout, gaps=True), strict=True)) or [()] * len(layout.names)
+    points = [kind != "text" and layout.decimal == "," for kind in layout.kinds]
+    return [[c.replace(",", ".") for c in cells] if p else list(cells) for cells, p in zip(found, points, strict=True)]
+
+
+def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Iterator[list[str]]:
     """The cells of each row. Without `gaps`, empty lines may only follow the last row: positions count rows."""
     width, blank = len(layout.names), 0
     with opened(content, layout.encoding) as stream:
@@ -43,7 +50,7 @@ def rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Iter
 def columns(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
     """Columns of numbers as arrays, the others as lists of texts."""
     numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text"]
-    lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in rows(file, content, layout))
+    lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in _rows(file, content, layout))
     if layout.decimal == ",":
         lines = (line.replace(",", ".") for line in lines)
     try:  # the last column keeps numpy from passing over a row of empty cells
@@ -60,7 +67,7 @@ def columns(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any
     whole = [layout.kinds[i] == "whole" for i in numbers]
     arrays = {i: matrix[:, j].astype(np.int64) if whole[j] else matrix[:, j] for j, i in enumerate(numbers)}
     return [
-        arrays[i] if i in arrays else [row[i] for row in rows(file, content, layout)] for i in range(len(layout.kinds))
+        arrays[i] if i in arrays else [row[i] for row in _rows(file, content, layout)] for i in range(len(layout.kinds))
     ]
 
 

@@ -25,7 +25,6 @@ SAMPLE = 1000
 FEW = 20
 #: In this order: the first that splits every row of the sample into the same number of cells, at least two.
 DELIMITERS = ("\t", ";", "|", ",")
-NAMES = {"\t": "tab", ";": "';'", "|": "'|'", ",": "','"}
 #: Longest cell of a table.
 MOST_CHARACTERS = 2**31 - 1
 
@@ -63,11 +62,9 @@ class Layout:
 
     def __str__(self) -> str:
         """What a person may want to know of it."""
-        decimal = ", decimal comma" if self.decimal == "," else ""
-        between = (
-            f"delimiter {NAMES.get(self.delimiter, repr(self.delimiter))}" if len(self.names) > 1 else "one column"
-        )
-        return f"{between}{decimal}, {'header' if self.header else 'no header'}, {self.encoding}"
+        sign = "tab" if self.delimiter == "\t" else repr(self.delimiter)
+        parts = [f"delimiter {sign}" if len(self.names) > 1 else "one column", "decimal comma" * (self.decimal == ",")]
+        return ", ".join(filter(None, [*parts, "header" if self.header else "no header", self.encoding]))
 
 
 def detect(
@@ -88,7 +85,7 @@ def detect(
     if skip is None:
         raise DataError(f"{file} is empty")
     above = [line.strip().lstrip("# ") for line in lines[:skip] if line.strip()]
-    delimiter = told.delimiter or _delimiter(lines[skip:])
+    delimiter = "\t" if told.delimiter in ("tab", "\\t") else told.delimiter or _delimiter(lines[skip:])
     lines_of_top = parsed(iter(lines[skip:]), delimiter)
     next(lines_of_top)
     top, *below = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
