@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +48,7 @@ def skorch_module(net: Any) -> nn.Module:
 def final_step(model: Any) -> tuple[Any, Any]:
     """(what comes before the final step or None, the final step) of an estimator, a pipeline or a fitted search."""
     model = getattr(model, "best_estimator_", model)  # GridSearchCV and its kin
+    model = model.estimator if type(model).__name__ == "FrozenEstimator" else model
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not hasattr(model, "named_steps"):
         return None, model
@@ -54,6 +57,53 @@ def final_step(model: Any) -> tuple[Any, Any]:
     if inner is None:
         return before, final
     return inner if before is None else _Both(before, inner), final
+
+
+def views(model: Any) -> list[tuple[Any, Any]]:
+    """(what comes before the final step, the final step) of the pipelines inside a fitted meta-estimator.
+
+    Calibration, votes, thresholds, stacks, bags and one-against-rest are looked into. Pipelines whose fitted transformers
+    are the same count once; members without a pipeline are left out where others have one.
+    """
+    found: dict[str, tuple[Any, Any]] = {}
+    for member in _members(model):
+        before, final = final_step(member)
+        for inner, last in views(final) or [(None, final)]:
+            both = inner if before is None else before if inner is None else _Both(before, inner)
+            if both is not None:
+                both = _Both(_WithoutNames(), both) if hasattr(model, "estimators_features_") else both
+                found.setdefault(_state(both, last), (both, last))
+    return list(found.values())
+
+
+def _members(model: Any) -> list[Any]:
+    """The fitted estimators inside a meta-estimator that see every column of the rows, and no others."""
+    if hasattr(model, "calibrated_classifiers_"):
+        return [one.estimator for one in model.calibrated_classifiers_]
+    if hasattr(model, "estimators_"):
+        columns = getattr(model, "estimators_features_", ())  # of a bag; a chain (order_) adds its own predictions
+        fewer = any(list(some) != list(range(model.n_features_in_)) for some in columns)
+        members = model.estimators_.ravel() if isinstance(model.estimators_, np.ndarray) else model.estimators_
+        return [] if fewer or hasattr(model, "order_") else list(members)
+    only = getattr(model, "estimator_", None)
+    return [] if only is None or hasattr(model, "support_") else [only]
+
+
+class _WithoutNames:
+    """A bag gives its members arrays, whatever it is given."""
+
+    def transform(self, x: Any) -> Any:
+        return x.to_numpy() if hasattr(x, "columns") else x
+
+
+def _state(before: Any, final: Any) -> str:
+    """Equal for transformers that do the same; a multi-layer perceptron is itself part of the representation."""
+    import joblib
+
+    try:
+        return str(joblib.hash((before, final if hasattr(final, "coefs_") else None)))
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return str(id(before))
 
 
 @dataclass(frozen=True)
@@ -81,6 +131,7 @@ class Estimator:
     def __init__(self, model: Any, options: Options, rows: int) -> None:
         self.before, self.final = final_step(model)
         self.rows, self.embeddings = rows, options.embeddings is not False
+        self.views = views(self.final) if self.embeddings else []
         self.network = Network(skorch_module(self.final), options) if is_skorch(self.final) else None
         name = type(self.final).__name__
         if self.network is not None:
@@ -120,8 +171,18 @@ class Estimator:
         p = _of_each_label(self.final, p) if self.labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
             raise ModelError(f"predict_proba of {type(self.final).__name__} gave no [N, C] array of probabilities")
-        h = _embedding(self.final, x, max(rows, self.rows)) if self.embeddings else NOT_ASKED
-        return Said(torch.from_numpy(p.astype(np.float32)), h, self.labels)
+        return Said(torch.from_numpy(p.astype(np.float32)), self._embedding(x, rows), self.labels)
+
+    def _embedding(self, x: Any, rows: int) -> Tensor | str:
+        if not self.embeddings:
+            return NOT_ASKED
+        if not self.views:
+            return _embedding(self.final, x, max(rows, self.rows))
+        found = [_embedding(final, before.transform(x), max(rows, self.rows)) for before, final in self.views]
+        missing = next((why for why in found if isinstance(why, str)), None)
+        if missing is not None:
+            return missing
+        return torch.cat([h for h in found if isinstance(h, Tensor)], dim=1) / math.sqrt(len(found))
 
 
 def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import ModelError
 from badge.models import batches, digest
+from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
 from badge.models.inputs import positional
@@ -21,6 +23,7 @@ from badge.models.network import Network, model_dtype, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
 from badge.models.sinks import Arrays, Sink, Store
+from badge.models.text_pairs import check_pairs, known_classes
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 
@@ -53,6 +56,9 @@ class Pass:
             plain = unwrap(model)
             options, forward = options.named(plain), positional(plain)
             opened = open_pool(pool, forward)
+            if options.reader is not None and not isinstance(pool, Mapping):
+                with random_state_kept():
+                    check_pairs(opened.rows, opened.item, known_classes(plain))
             encoder = Encoder.of(options.reader, plain, options.max_length)
             parts = batches.for_network(opened, plain, options.batch_size, encoder, forward)
             return cls(plain, pool, options, opened, parts, Network(plain, options, forward))

@@ -17,7 +17,7 @@ from badge.core.arrays import as_single
 from badge.errors import InputError, ModelError
 from badge.models.network import Said
 from badge.outputs import Outputs
-from badge.outputs.outputs import check_rows
+from badge.outputs.outputs import check_rows, check_scale
 from badge.outputs.store import FLUSH_SECONDS, Writer
 
 __all__ = ["Arrays", "Sink", "Store"]
@@ -94,6 +94,7 @@ class Arrays:
         if self.done != self.rows:
             raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
         self._check()
+        check_scale(self.h)
         return Outputs.trusted(self.p, self.h, self.missing, multilabel=self.multilabel)
 
 
@@ -146,7 +147,9 @@ class Store:
             self.writer.close()
 
     def outputs(self) -> Outputs:
-        return Outputs.load(self.writer.path)
+        outputs = Outputs.load(self.writer.path)
+        check_scale(outputs.embeddings if outputs.has_embeddings else None)
+        return outputs
 
 
 def _dtype(writer: Writer) -> torch.dtype | None:

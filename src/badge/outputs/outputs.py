@@ -19,7 +19,7 @@ from badge.errors import InputError
 if TYPE_CHECKING:
     from badge.outputs.parts import PartIds
 
-__all__ = ["Outputs", "check_rows", "row_sum_tolerance"]
+__all__ = ["Outputs", "check_rows", "check_scale", "row_sum_tolerance"]
 
 
 class Outputs:
@@ -59,6 +59,7 @@ class Outputs:
         p = p[:, None] if p is not None and p.ndim == 1 else p
         _check_shapes(p, h)
         check_rows(p, h, multilabel)
+        check_scale(h)
         self._set(p, h, multilabel=multilabel)
 
     def _set(
@@ -249,6 +250,22 @@ def check_rows(
         check_finite(h, "embeddings", start, advice)
     if p is not None:
         _check_distribution(p, multilabel, start)
+
+
+def check_scale(h: RowSource | None) -> None:
+    """Refuse embeddings that are all so small that their squares lose digits: distances could not be told apart."""
+    if h is None or h.dtype.itemsize < 4:  # in float16 no number but 0 is below 6e-8, which is squared in float32
+        return
+    limits = torch.finfo(h.dtype)
+    least, largest = math.sqrt(limits.tiny / limits.eps), 0.0
+    for part in (slice(0, 64), *chunks(h)):  # almost always the first few rows tell
+        largest = max(largest, float(h[part].abs().max()))
+        if largest >= least:
+            return
+    if largest > 0:
+        raise InputError(
+            f"the embeddings are at most {largest:.3g} in size, and their squares underflow: multiply them by {1 / least:.0e}"
+        )
 
 
 def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
