@@ -90,7 +90,7 @@ def _calls_outside(stats: dict[Any, Any], inside: set[Any]) -> Iterator[tuple[An
     for f, (_, _, _, whole, callers) in stats.items():
         if f in inside:
             continue
-        back = sum(stats[g][4][f][3] for g in inside if f in stats[g][4])
+        back = min(whole, sum(stats[g][4][f][3] for g in inside if f in stats[g][4]))  # nested calls count twice
         for caller, (*_, with_callees) in callers.items():
             if caller in inside:
                 yield f, caller, with_callees * (1 - back / whole if whole else 1.0)

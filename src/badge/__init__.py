@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: public name -> the module that defines it (None: the module of that name itself)
 _HOME: dict[str, str | None] = {
@@ -18,14 +18,17 @@ _HOME: dict[str, str | None] = {
     "Factored": "badge.features",
     "Outputs": "badge.outputs",
     "Trainer": "badge.training",
+    "cluster": None,
     "data": None,
     "errors": None,
     "experiment": None,
     "explain": "badge.strategies.explain",
     "gradient_embedding": "badge.features",
     "journal": None,
+    "labelling": None,
     "networks": "badge.training",
     "predict": "badge.models",
+    "report": None,
     "samplers": None,
     "select": "badge.models",
     "select_from": "badge.strategies.select",
@@ -41,14 +44,17 @@ __all__ = [
     "Factored",
     "Outputs",
     "Trainer",
+    "cluster",
     "data",
     "errors",
     "experiment",
     "explain",
     "gradient_embedding",
     "journal",
+    "labelling",
     "networks",
     "predict",
+    "report",
     "samplers",
     "select",
     "select_from",
@@ -58,7 +64,19 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from badge import data, errors, experiment, journal, samplers, stats, strategies, training
+    from badge import (
+        cluster,
+        data,
+        errors,
+        experiment,
+        journal,
+        labelling,
+        report,
+        samplers,
+        stats,
+        strategies,
+        training,
+    )
     from badge.features import Dense, Factored, gradient_embedding
     from badge.learner import ActiveLearner
     from badge.models.predict import predict, select
@@ -78,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -283,6 +283,9 @@ def test_stages_put_library_time_on_the_caller() -> None:
     }
     found = {stage.name: stage.seconds for stage in stages.functions(made)}
     assert found == {"kmeanspp.f": 1.5, "kmeanspp.b": 1.5} and len(stages.steps(made)) == 2
+    # called back through itself, the inner call is in the outer one's seconds too: no function takes less than none
+    twice = {**made, back: (1, 2, 1.5, 1.5, {library: (1, 2, 1.5, 2.9)})}
+    assert min(stage.seconds for stage in stages.functions(twice)) >= 0
 
 
 def test_grid_leaves_out_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import badge
+from badge.core import catalog
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_all_is_sorted_and_resolves() -> None:
@@ -17,7 +23,7 @@ def test_all_is_sorted_and_resolves() -> None:
     assert set(badge._HOME) == set(badge.__all__)
     for name in badge.__all__:
         assert getattr(badge, name) is not None
-    assert set(badge.__all__) <= set(dir(badge))
+    assert sorted(dir(badge)) == sorted([*badge.__all__, "__version__"])
 
 
 @pytest.mark.parametrize(
@@ -35,12 +41,34 @@ def test_unknown_attribute() -> None:
         _ = badge.nope
 
 
-def test_registries_agree() -> None:
-    """The names that statistics use without torch are those of the registry."""
-    from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
+def test_every_name_of_the_catalogue_is_a_strategy_that_reads_what_it_says() -> None:
+    """Each name picks from what the catalogue says is enough for it, and the README has a row for it."""
+    rng = np.random.default_rng(0)
+    whole = badge.Outputs.from_logits(rng.normal(size=(30, 3)), rng.normal(size=(30, 4)))
+    for name in catalog.STRATEGIES:
+        if name in catalog.WITHOUT_EMBEDDINGS:
+            pool = badge.Outputs(probabilities=whole.probabilities)
+        else:
+            pool = badge.Outputs(embeddings=whole.embeddings) if name in catalog.COLD else whole
+        labeled = whole[:2] if name in catalog.CONDITIONED else None
+        assert len(set(badge.select_from(pool, 5, name, seed=0, labeled=labeled).tolist())) == 5
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## Strategies") : readme.index("## Architecture")]
+    assert [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")] == list(catalog.STRATEGIES)
 
-    assert tuple(badge.strategies.NAMES) == STRATEGIES
-    assert tuple(badge.strategies.PAPER) == PAPER_STRATEGIES
+
+def test_rooms_are_attributes_once_badge_is_imported() -> None:
+    names = ("cluster", "labelling", "report", "samplers", "journal")
+    assert run(f"import badge; print([getattr(badge, n).__name__ for n in {names}])") == str(
+        [f"badge.{n}" for n in names]
+    )
+
+
+def test_the_version_stands_in_one_file() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'dynamic = ["version"]' in text and badge.__version__ not in text
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None and newest[1] == badge.__version__
 
 
 def run(code: str) -> str:
