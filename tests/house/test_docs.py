@@ -1,4 +1,4 @@
-"""Every ```python block of README.md and docs/*.md runs: one namespace per file, in order, in an empty directory."""
+"""Every ```python block of README.md, CONTRIBUTING.md and docs/*.md runs: one namespace per file, in an empty directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: paths of the repository, and links to files of it
+PATH = re.compile(r"`((?:src|tests|docs|grids|results|benchmarks)/[\w./-]+)`|\]\((?!https?:)([\w./-]+)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,6 +33,22 @@ def run_page(page: Path, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_page(page, tmp_path, monkeypatch)
+
+
+def dead_paths(text: str, folder: Path) -> list[str]:
+    """Paths in backticks, from the root, and links, from the page, that lead nowhere."""
+    found = [(ROOT / path, path) if path else (folder / link, link) for path, link in PATH.findall(text)]
+    return [shown for path, shown in found if not path.exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_paths_exist(page: Path) -> None:
+    assert dead_paths(page.read_text(encoding="utf-8"), page.parent) == []
+
+
+def test_a_dead_path_is_seen() -> None:
+    text = "see `src/badge/nowhere.py`, [there](docs/nothing.md), `docs/loop.md` and [here](https://example.org)"
+    assert dead_paths(text, ROOT) == ["src/badge/nowhere.py", "docs/nothing.md"]
 
 
 @pytest.mark.parametrize("name", ["pytorch.md", "huggingface.md", "scikit-learn.md", "arrays.md"])

@@ -82,6 +82,11 @@ def test_no_loose_modules() -> None:
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py"}
 
 
+def test_every_room_has_its_tests() -> None:
+    rooms = [path.name for path in PACKAGE.iterdir() if path.name in ROOMS and path.is_dir()]
+    assert [room for room in rooms if not list((ROOT / "tests" / room).glob("test_*.py"))] == []
+
+
 def test_the_readme_shows_the_rooms_in_this_order() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = [line.split("/")[0].strip() for line in readme.splitlines() if line.startswith("  ") and "/  " in line]

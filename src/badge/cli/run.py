@@ -138,7 +138,7 @@ def demo(
     ] = None,
     workers: Workers = None,
 ) -> None:
-    """The paper's seven strategies on scikit-learn's digits, in under two minutes: picture and table."""
+    """The paper's seven strategies on scikit-learn's digits, in under a minute: picture and table."""
     import tempfile
 
     from badge.cli.demonstration import CELLS, picture, table
