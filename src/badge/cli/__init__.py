@@ -24,7 +24,6 @@ app = typer.Typer(
     name="badge",
     help="Which examples to label next: deep batch active learning by diverse gradient embeddings (BADGE).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
