@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from badge import stats
 from badge.report import build, sections
 from badge.report.drawings import Lines, mean_lines
+from badge.report.page import headline
 from badge.report.section import Section, Study
 from badge.report.tables import Table
+from badge.stats import Results
+from fake_grid import fake_grid
 
 build_module = importlib.import_module("badge.report.build")
 
@@ -39,8 +44,8 @@ def test_a_section_of_ones_own(place: int, tmp_path: Path, monkeypatch: pytest.M
     written = build(stats.example(), tmp_path, workers=1)
     page = written.page.read_text(encoding="utf-8")
     assert '<li><a href="#epochs">Epochs</a></li>' in page and '<section id="epochs">\n<h2>Epochs</h2>' in page
-    assert f"About &lt;5&gt;, below {0 if place == 0 else 9}." in page and 'aria-label="Epochs &lt;b&gt;"' in page
-    assert (page.index('id="epochs"') < page.index('id="penalty"')) == (place == 0)
+    assert f"About &lt;5&gt;, below {0 if place == 0 else 4}." in page and 'aria-label="Epochs &lt;b&gt;"' in page
+    assert (page.index('id="epochs"') < page.index('id="curves"')) == (place == 0)
     assert (tmp_path / "figures" / "epochs.svg").exists() and "<code>epochs.csv</code>" in page
     assert (tmp_path / "epochs.csv").read_text(encoding="utf-8").startswith("labels,epochs\n100,0.4\n")
 
@@ -50,3 +55,53 @@ def test_a_section_that_is_not_shown_writes_its_tables(tmp_path: Path, monkeypat
     written = build(stats.example(), tmp_path, workers=1)
     assert "epochs.csv" in written.page.read_text(encoding="utf-8") and (tmp_path / "epochs.csv").exists()
     assert 'id="epochs"' not in written.page.read_text(encoding="utf-8")
+
+
+def small(strategies: list[str], seeds: int = 2, sizes: tuple[int, ...] = (100,)) -> Results:
+    return Results.of(
+        fake_grid(pairs=[("letter", "mlp")], batch_sizes=sizes, strategies=strategies, seeds=seeds, rounds=20)
+    )
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"<h2>(.*?)</h2>", page)
+
+
+def test_one_setting_and_two_seeds(tmp_path: Path) -> None:
+    """Curves first, one matrix, no distribution of one setting, no interval from two repeats, the index folded."""
+    page = build(small(["badge", "marg", "rand"]), tmp_path, workers=1).page.read_text(encoding="utf-8")
+    assert headings(page)[:3] == ["Learning curves", "Who beats whom", "Labels saved"]
+    assert page.count('<figure id="penalty-') <= 1 and 'id="cdf' not in page and "By setting" not in page
+    assert "no interval from 2 repeats" in page and "95 % interval " not in page.split("<nav")[0]
+    assert re.search(r"<details><summary>31 figures: .*missing</summary>", page)
+    for table in ("cdf", "penalty_matrix_by_model", "penalty_matrix_by_batch_size"):
+        assert (tmp_path / f"{table}.csv").exists()
+
+
+def test_nobody_is_beaten_least_where_nobody_is_beaten(tmp_path: Path) -> None:
+    whole = small(["badge", "marg", "rand"])
+    rand = whole.test_accuracy[whole.strategy == "rand"]
+    alike = Results.of(
+        {name: getattr(whole, name) for name in stats.REQUIRED} | {"test_accuracy": np.concatenate([rand] * 3)}
+    )
+    page = build(alike, tmp_path, workers=1).page.read_text(encoding="utf-8")
+    assert "In this one setting, no strategy beats another." in page and "beaten least" not in page
+    assert "every entry is 0" in page and 'id="penalty-all"' not in page
+
+
+@pytest.mark.parametrize(
+    ("averages", "words"),
+    [
+        ([0, 0, 1], "In 2 settings, no strategy beats a or b."),
+        ([0.5, 1, 1], "In 2 settings, a is beaten least: on average, another strategy wins in 0.75 settings."),
+        ([0, 0, 0], "In 2 settings, no strategy beats another."),
+    ],
+)
+def test_the_headline(averages: list[float], words: str) -> None:
+    matrix = stats.Matrix(("a", "b", "c"), 2, np.array([averages] * 3))
+    assert headline(matrix, stats.LabelsSaved((), (), ())) == [words]
+
+
+def test_two_batch_sizes_have_a_matrix_each(tmp_path: Path) -> None:
+    page = build(small(["badge", "rand"], 3, (100, 200)), tmp_path, workers=1).page.read_text(encoding="utf-8")
+    assert 'id="penalty-batch-size-200"' in page and 'id="penalty-model-mlp"' not in page and 'id="cdf-all"' in page

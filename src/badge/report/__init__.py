@@ -6,7 +6,7 @@
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     report = build(example(), folder)
 ...     report.page.name, report.figures
-('report.html', 9)
+('report.html', 4)
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import badge
 from badge.core.writing import replacing
 from badge.report.section import Section, Study
-from badge.report.sections.saved import interval
+from badge.report.sections.saved import interval, typical
 from badge.report.sections.settings import data_rows
 from badge.stats import LabelsSaved, Matrix
 
@@ -61,7 +61,7 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
 
     >>> from badge.stats import example, penalty_matrix, saved_labels
     >>> headline(penalty_matrix(example()).overall, saved_labels(example()))[0]
-    'In this one setting, badge is beaten least.'
+    'In this one setting, no strategy beats badge.'
     """
     if not matrix.settings:
         return ["No setting has label budgets, so no strategies were compared: see the notes."]
@@ -70,24 +70,20 @@ def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
     averages = matrix.averages
     least = averages.min()
     names = [name for name, value in zip(matrix.strategies, averages.tolist(), strict=True) if value <= least + 1e-9]
-    who = f"{_join(names)} {'is' if len(names) == 1 else 'are'} beaten least"
-    if matrix.settings == 1:
-        lines = [f"In this one setting, {who}."]
+    where = "In this one setting" if matrix.settings == 1 else f"In {matrix.settings} settings"
+    if not averages.any():
+        return [f"{where}, no strategy beats another."]
+    if least == 0:
+        lines = [f"{where}, no strategy beats {' or '.join(names)}."]
     else:
-        pronoun = "it" if len(names) == 1 else "each of them"
+        who = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} beaten least"
         others = least * len(matrix.strategies) / (len(matrix.strategies) - 1)  # the column's own 0 is none of them
-        rate = f"another strategy wins against {pronoun} in {others:.2g} settings"
-        lines = [f"In {matrix.settings} settings, {who}: on average, {rate}."]
-    entry = next((m for m in saved.medians if m.strategy == names[0]), None)
-    if entry is not None and math.isfinite(entry.ratio):
-        share = f"{entry.ratio:.0%}".replace("%", " %")
-        median = ", in the median setting" if matrix.settings > 1 else ""
-        lines.append(
-            f"{names[0]} reaches rand's final accuracy with {share} of rand's labels{median} "
-            f"(95 % interval {interval(entry)})."
-        )
+        rate = f": on average, another strategy wins in {others:.2g} settings" if matrix.settings > 1 else ""
+        lines = [f"{where}, {who}{rate}."]
+    for entry in typical(saved):
+        if entry.strategy in names and math.isfinite(entry.ratio):
+            share = f"{entry.ratio:.0%}".replace("%", " %")
+            median = ", in the median setting" if matrix.settings > 1 else ""
+            reached = f"{entry.strategy} reaches rand's final accuracy with {share} of rand's labels{median}"
+            lines.append(f"{reached} ({'' if math.isnan(entry.low) else '95 % interval '}{interval(entry)}).")
     return lines
-
-
-def _join(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -12,13 +12,16 @@ from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
 from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
+from badge.stats.penalty import critical_value
 from badge.stats.results import Note, Results, Setting
 
-__all__ = ["LabelsSaved", "Saving", "labels_to_reach", "saved_labels"]
+__all__ = ["LabelsSaved", "Saving", "labels_to_reach", "saved_labels", "t_interval"]
 
-#: Bootstrap draws, and the share of them that the interval covers.
+#: Confidence of the intervals, and the bootstrap draws behind those of the medians.
+CONFIDENCE = 0.95
 DRAWS = 2000
-COVERAGE = 0.95
+#: Below this number of repeats a setting has no interval; below this number of data sets the median over settings has none.
+FEWEST_REPEATS, FEWEST_DATA_SETS = 3, 5
 ROUNDING = 1e-12
 
 
@@ -65,9 +68,10 @@ def labels_to_reach(
 def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed: int = 0) -> LabelsSaved:
     """For each setting and strategy the labels that reach `rand`'s final accuracy, as a ratio to `rand`'s own number.
 
-    The interval is a paired percentile bootstrap: each draw takes seeds with replacement, the same for the strategy and
-    for `rand`, and recomputes everything, the target included. Both curves are means over the seeds that the two share,
-    at the label counts that all of these runs have.
+    Both curves are means over the seeds that the two share, at the label counts that all of these runs have. The interval
+    of a ratio is Student's t on its logarithm, with the jackknife over the seeds as standard error: everything, the target
+    included, is recomputed without each seed. A ratio beyond the end of the curve enters as the end, and the interval is
+    then open above. The interval of a median is a bootstrap over the data sets, because settings share data and seeds.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]
@@ -77,28 +81,20 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     names = compared(results, strategies)
     savings: list[Saving] = []
     notes: list[Note] = []
-    draws: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
     for setting in results.settings:
         if (setting, REFERENCE) not in results.by_strategy:
             notes.append(Note("left out of labels saved", f"{setting}: there is no {REFERENCE} to compare with"))
             continue
         for name in names:
             if name != REFERENCE and (setting, name) in results.by_strategy:
-                saving, ratios = _saving(results, setting, name, seed, notes)
-                if saving is not None:
-                    savings.append(saving)
-                    draws[name].append(ratios)
-    medians = tuple(
-        _median([saving for saving in savings if saving.strategy == name], np.array(draws[name]))
-        for name in names
-        if draws[name]
-    )
+                saving = _saving(results, setting, name, notes)
+                savings += [] if saving is None else [saving]
+    of = {name: [saving for saving in savings if saving.strategy == name] for name in names}
+    medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in of.items() if found)
     return LabelsSaved(tuple(savings), medians, tuple(notes))
 
 
-def _saving(
-    results: Results, setting: Setting, name: str, seed: int, notes: list[Note]
-) -> tuple[Saving | None, NDArray[np.float64]]:
+def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) -> Saving | None:
     ours, base = learning_curve(results, setting, name), learning_curve(results, setting, REFERENCE)
     seeds = sorted(set(ours.seeds) & set(base.seeds))
     mine = ours.values[[ours.seeds.index(s) for s in seeds]]
@@ -106,42 +102,57 @@ def _saving(
     mine_at, theirs_at = ~np.isnan(mine).any(axis=0), ~np.isnan(theirs).any(axis=0)
     if not seeds or not mine_at.any() or not theirs_at.any():
         notes.append(Note("left out of labels saved", f"{setting}: {name} and {REFERENCE} share no seed"))
-        return None, np.empty(0)
+        return None
     cut = int(base.labels[theirs_at][-1])
     if cut < base.labels[-1]:
         text = f"{setting}: {name} is compared at {cut:,} labels, the last that all paired {REFERENCE} runs have"
         notes.append(Note("unequal numbers of rounds", text))
-    # the first row weighs every seed equally: the estimate itself; the others are the bootstrap draws
-    rng = derive(seed, "labels saved", *setting, name)
-    picks = rng.integers(len(seeds), size=(DRAWS, len(seeds)))
-    counts = (picks[:, :, None] == np.arange(len(seeds))).sum(axis=1)
-    counts, drawn = np.unique(counts, axis=0, return_inverse=True)  # five seeds have only 126 distinct resamples
-    weights = np.vstack([np.ones(len(seeds)), counts]) / len(seeds)
+    # the first row weighs every seed equally: the estimate; each of the others leaves one seed out
+    weights = np.vstack([np.ones(len(seeds)), 1 - np.eye(len(seeds))]) / np.maximum(len(seeds) - 1, 1)
+    weights[0] = 1 / len(seeds)
     mine_mean, theirs_mean = weights @ mine[:, mine_at], weights @ theirs[:, theirs_at]
     target = theirs_mean[:, -1]
     needed = labels_to_reach(ours.labels[mine_at], mine_mean, target)
-    reference = labels_to_reach(base.labels[theirs_at], theirs_mean, target)
-    ratios = needed / np.maximum(reference, 1)
-    resampled = ratios[1:][drawn.ravel()]
-    low, high = _interval(resampled) if len(seeds) > 1 else (np.nan, np.nan)
+    reference = np.maximum(labels_to_reach(base.labels[theirs_at], theirs_mean, target), 1)
     if np.isinf(needed[0]):
         text = f"{setting}: {name} does not reach {REFERENCE}'s final accuracy of {target[0]:.4f}"
         notes.append(Note("final accuracy of rand not reached", text))
-    estimate = (float(target[0]), float(needed[0]), float(reference[0]), float(ratios[0]))
-    return Saving(setting, name, len(seeds), *estimate, low, high), resampled
+    last = float(ours.labels[mine_at][-1])
+    low, high = t_interval(np.log(np.maximum(np.minimum(needed, last), 1) / reference))
+    estimate = (float(target[0]), float(needed[0]), float(reference[0]), float(needed[0] / reference[0]))
+    return Saving(setting, name, len(seeds), *estimate, low, high if np.isfinite(needed).all() else high + np.inf)
 
 
-def _interval(ratios: NDArray[np.float64]) -> tuple[float, float]:
-    """The percentile interval, by order statistics: no arithmetic between a finite ratio and inf."""
-    edge = (1 - COVERAGE) / 2
-    low, high = np.quantile(ratios, [edge, 1 - edge], method="inverted_cdf")
-    return float(low), float(high)
+def t_interval(logs: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval of exp(logs[0]): Student's t with the jackknife's standard error, from the estimates without each seed.
+
+    NaN for fewer than three seeds.
+
+    >>> import numpy as np
+    >>> [round(edge, 3) for edge in t_interval(np.log([0.5, 0.45, 0.5, 0.55]))]
+    [0.327, 0.765]
+    """
+    estimate, without = logs[0], logs[1:]
+    repeats = len(without)
+    if repeats < FEWEST_REPEATS:
+        return np.nan, np.nan
+    error = np.sqrt((repeats - 1) * np.mean((without - without.mean()) ** 2))
+    half = critical_value(repeats, 1 - CONFIDENCE) * error
+    return float(np.exp(estimate - half)), float(np.exp(estimate + half))
 
 
-def _median(savings: list[Saving], draws: NDArray[np.float64]) -> Saving:
-    """The (lower) median of the settings' ratios; unreached settings count as inf. No interval where one has none."""
-    middle = np.quantile(draws, 0.5, axis=0, method="inverted_cdf")
-    ratio = float(np.quantile([saving.ratio for saving in savings], 0.5, method="inverted_cdf"))
-    known = all(saving.repeats > 1 for saving in savings)
-    edges = _interval(middle) if known else (np.nan, np.nan)
-    return Saving(None, savings[0].strategy, len(savings), np.nan, np.nan, np.nan, ratio, *edges)
+def _median(savings: list[Saving], rng: np.random.Generator) -> Saving:
+    """The median of the settings' ratios, where one that is not reached counts as inf; its interval over the data sets."""
+    groups: dict[str, list[float]] = {}
+    for saving in savings:
+        assert saving.setting is not None
+        groups.setdefault(saving.setting.data, []).append(saving.ratio)
+    ratio = float(np.median([saving.ratio for saving in savings]))
+    low = high = np.nan
+    if len(groups) >= FEWEST_DATA_SETS:
+        sets = list(groups.values())
+        picks = rng.integers(len(sets), size=(DRAWS, len(sets)))
+        draws = [np.median([value for i in row for value in sets[i]]) for row in picks.tolist()]
+        edge = (1 - CONFIDENCE) / 2
+        low, high = (float(v) for v in np.quantile(draws, [edge, 1 - edge], method="inverted_cdf"))
+    return Saving(None, savings[0].strategy, len(savings), np.nan, np.nan, np.nan, ratio, low, high)

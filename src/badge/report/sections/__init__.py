@@ -8,10 +8,10 @@ from badge.report.sections import cdf, curves, diversity, notes, paper, penalty,
 __all__ = ["SECTIONS"]
 
 SECTIONS: tuple[Make, ...] = (
+    curves.section,
     penalty.section,
     cdf.section,
     saved.section,
-    curves.section,
     diversity.section,
     samplers.section,
     settings.section,

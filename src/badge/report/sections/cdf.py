@@ -16,34 +16,30 @@ __all__ = ["section"]
 WORDS = """
 <p>Share of the settings' weight in which a strategy's mean error, divided by rand's, is at most x:
 <strong>higher is better</strong>. Every setting weighs the same.</p>
-{% if figures %}
 {{ figures }}
-{% else %}
-<p>There is nothing to show. The <a href="#notes">notes</a> say why.</p>
-{% endif %}
 """
 
 
 def section(study: Study) -> Section:
     errors = study.statistics.errors
     groups: list[tuple[str, Any, str, NormalizedErrors]] = [("all", "all", "All settings", errors)]
-    for size in sorted({s.batch_size for s in errors.settings}):
-        groups.append(("batch_size", size, f"Batch size {size:,}", errors.where(batch_size=size)))
-    for model in sorted({s.model for s in errors.settings}):
-        groups.append(("model", model, f"Model {model}", errors.where(model=model)))
+    sizes, models = ({getattr(s, by) for s in errors.settings} for by in ("batch_size", "model"))
+    groups += [("batch_size", n, f"Batch size {n:,}", errors.where(batch_size=n)) for n in sorted(sizes)]
+    groups += [("model", name, f"Model {name}", errors.where(model=name)) for name in sorted(models)]
+    repeats = {by for by, found in (("batch_size", sizes), ("model", models)) if len(found) < 2}
     figures, rows = [], []
     for by, group, title, table in groups:
         cdfs = {name: error_cdf(table, name) for name in table.strategies}
         name = slug("cdf", *([group] if by == "all" else [by, group]))
-        figures.append(_lines(name, f"{title} ({len(set(table.settings))})", cdfs))
+        if by not in repeats:  # one group would repeat the whole
+            figures.append(_lines(name, f"{title} ({len(set(table.settings))})", cdfs))
         for strategy, cdf in cdfs.items():
             points = zip(cdf.errors.tolist(), cdf.weights.tolist(), cdf.share.tolist(), strict=True)
             rows += [[by, group, strategy, *point] for point in points]
     header = ["group_by", "group", "strategy", "normalized_error", "weight", "cdf"]
-    shown = [drawing for drawing in figures if drawing.lines]
-    return Section(
-        "cdf", "Normalised errors", WORDS, figures=[shown] if shown else [], tables=[Table("cdf", header, rows)]
-    )
+    several = len(set(errors.settings)) > 1  # of one setting there is no distribution
+    shown = [drawing for drawing in figures if drawing.lines and several]
+    return Section("cdf", "Normalised errors", WORDS, {}, [shown], [Table("cdf", header, rows)], shown=bool(shown))
 
 
 def _lines(name: str, title: str, cdfs: dict[str, Cdf]) -> Lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ __all__ = ["Counterpart", "counterparts", "section"]
 
 WORDS = """
 <p>All of them come from <code>badge grid grids/paper.toml grids/paper-ablation.toml --out runs/</code> and <code>badge report runs/</code>.</p>
+<details><summary>{{ summary }}</summary>
 <div class="scroll"><table>
 <tr><th class="number">paper</th><th>what</th><th>here</th><th>state</th></tr>
 {% for row in index %}
@@ -22,7 +24,7 @@ WORDS = """
 <td>{% for name in row.ours[:4] %}<a href="#{{ name }}">{{ name }}</a>{{ ", " if not loop.last }}{% endfor %}{{ ", … (%d)"|format(row.ours|length) if row.ours|length > 4 }}</td>
 <td>{{ row.state }}</td></tr>
 {% endfor %}
-</table></div>
+</table></div></details>
 """  # noqa: E501
 
 MAIN, ABLATION = "grids/paper.toml", "grids/paper-ablation.toml"
@@ -64,7 +66,10 @@ def section(study: Study) -> Section:
     index = counterparts(study.results, study.drawn)
     rows = [(row.number, row.what, " ".join(row.ours), row.state) for row in index]
     table = Table("paper_figures", ["paper_figure", "what", "figures", "state"], rows)
-    return Section("paper", "The paper's figures and ours", WORDS, {"index": index}, tables=[table])
+    states = Counter(row.state.split(",")[0].split(":")[0] for row in index)
+    counts = ", ".join(f"{states[state]} {state}" for state in ("complete", "in part", "missing") if states[state])
+    values = {"index": index, "summary": f"{len(index)} figures: {counts}"}
+    return Section("paper", "The paper's figures and ours", WORDS, values, tables=[table])
 
 
 def figures_of_the_paper() -> Iterator[Theirs]:

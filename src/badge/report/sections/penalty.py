@@ -19,7 +19,7 @@ every entry. The last row is the average of the column over all strategies, as i
 {% if figures %}
 {{ figures }}
 {% else %}
-<p>No setting has label budgets, so there is no matrix. The <a href="#notes">notes</a> say why.</p>
+<p>No strategy beats another at any label budget: every entry is 0.</p>
 {% endif %}
 """
 
@@ -28,15 +28,17 @@ def section(study: Study) -> Section:
     penalty = study.statistics.penalty
     overall, by_size, by_model = penalty.overall, group_by(penalty, "batch_size"), group_by(penalty, "model")
     heats = [Heat("penalty-all", f"All settings ({overall.settings})", overall)]
-    for size, matrix in by_size.items():
+    for size, matrix in by_size.items() if len(by_size) > 1 else ():  # one group would repeat the whole
         heats.append(Heat(slug("penalty", "batch size", size), f"Batch size {size:,} ({matrix.settings})", matrix))
-    for model, matrix in by_model.items():
+    for model, matrix in by_model.items() if len(by_model) > 1 else ():
         heats.append(Heat(slug("penalty", "model", model), f"Model {model} ({matrix.settings})", matrix))
     tables = [Table("penalty_matrix", ["strategy", *penalty.strategies], _rows(overall), latex=True)]
     for by, groups in (("batch_size", by_size), ("model", by_model)):
         rows = [[group, *row] for group, matrix in groups.items() for row in _rows(matrix)]
         tables.append(Table(f"penalty_matrix_by_{by}", [by, "strategy", *penalty.strategies], rows, latex=True))
-    return Section("penalty", "Who beats whom", WORDS, figures=[heats] if overall.settings else [], tables=tables)
+    compared = overall.settings > 0 and len(overall.strategies) > 1
+    figures = [heats] if compared and overall.values.any() else []
+    return Section("penalty", "Who beats whom", WORDS, {}, figures, tables, shown=compared)
 
 
 def _rows(matrix: Matrix) -> list[list[Any]]:

@@ -9,21 +9,23 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table
 from badge.stats import LabelsSaved, Saving, Setting
 
-__all__ = ["interval", "saved_dots", "section"]
+__all__ = ["interval", "saved_dots", "section", "typical"]
 
 WORDS = """
 {% macro ratio(entry) %}{{ "%.2f"|format(entry.ratio) if entry.ratio < 1e9 else "not reached" }}{% endmacro %}
 <p>How many labels a strategy needs for the accuracy that rand ends with, divided by what rand needs: 0.6 means 60 % of the
-labels. Intervals are 95 %, from a bootstrap over the repeats, paired by seed.</p>
-{% if figures %}
+labels. Intervals are 95 %, from three repeats on: of a setting Student's t on the logarithm, over the repeats, paired by seed
+{%- if by_setting|length > 1 %}; of the median a bootstrap over the data sets{% endif %}.</p>
 {{ figures }}
 <div class="scroll"><table>
-<tr><th>strategy</th><th class="number">median ratio</th><th>95 % interval</th><th class="number">settings</th></tr>
+<tr><th>strategy</th><th class="number">{{ "median " if by_setting|length > 1 }}ratio</th><th>95 % interval</th>
+<th class="number">{{ "settings" if by_setting|length > 1 else "repeats" }}</th></tr>
 {% for entry in medians %}
 <tr><td>{{ entry.strategy }}</td><td class="number">{{ ratio(entry) }}</td>
 <td>{{ interval(entry) }}</td><td class="number">{{ entry.repeats }}</td></tr>
 {% endfor %}
 </table></div>
+{% if by_setting|length > 1 %}
 <details><summary>By setting</summary>
 <div class="scroll"><table>
 <tr><th>setting</th>{% for entry in medians %}<th class="number">{{ entry.strategy }}</th>{% endfor %}</tr>
@@ -37,8 +39,6 @@ labels. Intervals are 95 %, from a bootstrap over the repeats, paired by seed.</
 </tr>
 {% endfor %}
 </table></div></details>
-{% else %}
-<p>There is nothing to compare with rand. The <a href="#notes">notes</a> say why.</p>
 {% endif %}
 """
 HEADER = ("repeats", "rand_final_accuracy", "labels", "rand_labels", "ratio", "ratio_low", "ratio_high")
@@ -57,16 +57,23 @@ def section(study: Study) -> Section:
         "saved",
         "Labels saved",
         WORDS,
-        {"medians": saved.medians, "by_setting": by_setting, "interval": interval},
+        {"medians": typical(saved), "by_setting": by_setting, "interval": interval},
         [[saved_dots(saved)]] if saved.medians else [],
         [Table("labels_saved", [*SETTING, "strategy", *HEADER], rows, latex=True)],
+        shown=bool(saved.medians),
     )
 
 
+def typical(saved: LabelsSaved) -> tuple[Saving, ...]:
+    """One entry per strategy: the medians over the settings; of one setting that setting's own, which have an interval."""
+    return saved.medians if len({entry.setting for entry in saved.savings}) > 1 else saved.savings
+
+
 def interval(entry: Saving) -> str:
-    """The bootstrap interval in words: "0.61 to 0.70", "above 0.9", "unknown with one repeat"."""
+    """The interval in words: "0.61 to 0.70", "above 0.90", "no interval from 2 repeats"."""
     if math.isnan(entry.low):
-        return "unknown with one repeat"
+        what = "setting" if entry.setting is None else "repeat"
+        return f"no interval from {entry.repeats} {what}{'s' * (entry.repeats != 1)}"
     if math.isinf(entry.low):
         return "never reached"
     return f"above {entry.low:.2f}" if math.isinf(entry.high) else f"{entry.low:.2f} to {entry.high:.2f}"
@@ -76,6 +83,6 @@ def saved_dots(saved: LabelsSaved) -> Dots:
     """Ratios of labels by strategy; unreached ones are inf."""
     strategies = tuple(entry.strategy for entry in saved.medians)
     ratios = tuple(tuple(s.ratio for s in saved.savings if s.strategy == name) for name in strategies)
-    medians = tuple((entry.ratio, entry.low, entry.high) for entry in saved.medians)
+    medians = tuple((entry.ratio, entry.low, entry.high) for entry in typical(saved))
     title = "Labels for rand's final accuracy"
     return Dots("labels-saved", title, "labels needed ÷ labels that rand needs", strategies, ratios, medians)
