@@ -130,7 +130,7 @@ def t_interval(logs: NDArray[np.float64]) -> tuple[float, float]:
 
     >>> import numpy as np
     >>> [round(edge, 3) for edge in t_interval(np.log([0.5, 0.45, 0.5, 0.55]))]
-    [0.327, 0.765]
+    [0.304, 0.823]
     """
     estimate, without = logs[0], logs[1:]
     repeats = len(without)
