@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import badge
 from badge.cli import app
 from badge.errors import DataError, InputError, JournalError
-from badge.labelling.guard import key_of
 from badge.labelling.lending import Loans
 from badge.labelling.models import Table, Texts, classes_of, trainer_of
+from badge.labelling.people import People, key_of
 from badge.labelling.server import app_of
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
@@ -57,6 +57,10 @@ def truth(id: str) -> str:
     return "good" if int(id[1:]) % 2 else "bad"
 
 
+def answer(session: Session, request: str, client: str, name: str, id: str, label: str, was: str | None = None) -> Any:
+    return session.answer(request, client, name, id, session.items.seal(session.items.id(id)), label, was)
+
+
 def work(session: Session, client: str, count: int, name: str | None = None) -> list[str]:
     done = []
     task = session.next(client, name or client)
@@ -67,7 +71,7 @@ def work(session: Session, client: str, count: int, name: str | None = None) -> 
         if "id" not in task:
             break
         done.append(task["id"])
-        task = session.answer(f"{client}-{i}-{task['id']}", client, name or client, task["id"], truth(task["id"]))[
+        task = answer(session, f"{client}-{i}-{task['id']}", client, name or client, task["id"], truth(task["id"]))[
             "next"
         ]
     return done
@@ -82,7 +86,8 @@ def test_a_loan_comes_back_after_a_while() -> None:
     assert loans.lend(["a", "b"], "ann") == "a" and loans.lend(["a", "b"], "bob") == "b"
     assert loans.lend(["a", "b"], "eve") is None
     now[0] = 9.0
-    assert loans.held("ann") == "a"  # renewed
+    held = loans.held("ann")
+    assert held is not None and held.id == "a"  # renewed
     now[0] = 11.0
     assert loans.lend(["a", "b"], "eve") == "b" and loans.held("bob") is None
     now[0] = 30.0
@@ -119,28 +124,28 @@ def test_all_of_a_pool_by_many_threads(opened: Callable[..., Session]) -> None:
 def test_a_request_that_comes_twice_has_one_effect(opened: Callable[..., Session]) -> None:
     session = opened()
     id = session.next("c", "ann")["id"]
-    first = session.answer("r", "c", "ann", id, "good")
+    first = answer(session, "r", "c", "ann", id, "good")
     events = len(badge.journal.read(session.learner._journal.path))  # type: ignore[arg-type]
-    assert session.answer("r", "c", "ann", id, "bad") is first
+    assert answer(session, "r", "c", "ann", id, "bad") is first
     assert session.learner.labels[id] == "good"
     assert len(badge.journal.read(session.learner._journal.path)) == events  # type: ignore[arg-type]
     with pytest.raises(Refused, match="labelled “good” meanwhile"):
-        session.answer("r2", "d", "bob", id, "bad")
+        answer(session, "r2", "d", "bob", id, "bad")
     with pytest.raises(InputError, match="not one of the classes"):
-        session.answer("r3", "c", "ann", session.next("c", "ann")["id"], "ugly")
+        answer(session, "r3", "c", "ann", session.next("c", "ann")["id"], "ugly")
     with pytest.raises(InputError, match="there is no item"):
-        session.answer("r4", "c", "ann", "f9999", "good")
+        answer(session, "r4", "c", "ann", "f9999", "good")
 
 
 def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Callable[..., Session]) -> None:
     session = opened()
     first = session.next("c", "ann")["id"]
-    session.answer("1", "c", "ann", first, "good")
+    answer(session, "1", "c", "ann", first, "good")
     back = session.undo("2", "c", "ann")["next"]
     assert back["id"] == first and back["was"] == "good" and session.learner.labels[first] == "good"
-    after = session.answer("3", "c", "ann", first, "bad")
+    after = answer(session, "3", "c", "ann", first, "bad", was="good")
     assert after["corrected"] and session.learner.labels[first] == "bad" and after["next"]["id"] != first
-    session.skip("4", "c", "ann", after["next"]["id"], "torn page")
+    session.skip("4", "c", "ann", after["next"]["id"], after["next"]["shown"], reason="torn page")
     assert session.learner.skipped == {after["next"]["id"]: "torn page"}
     assert session.undo("5", "c", "ann")["next"]["id"] == after["next"]["id"] and not session.learner.skipped
     with pytest.raises(Refused, match="nothing to undo"):
@@ -163,7 +168,7 @@ def test_two_people_are_asked_about_each_item(opened: Callable[..., Session]) ->
     assert len(work(session, "a", 12, "ann")) == 12 and not session.learner.labels
     back = session.undo("u", "a", "ann")["next"]
     assert back["was"] == truth(back["id"])
-    session.answer("v", "a", "ann", back["id"], truth(back["id"]))
+    answer(session, "v", "a", "ann", back["id"], truth(back["id"]), was=back["was"])
     assert session.next("a", "ann")["waiting"]
     assert len(work(session, "b", 12, "bob")) == 12
     assert session.learner.labels == {f"f{i}": truth(f"f{i}") for i in range(12)}
@@ -207,7 +212,7 @@ def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Callab
 def client(opened: Callable[..., Session], tmp_path: Path) -> Iterator[Any]:
     from starlette.testclient import TestClient
 
-    app = app_of(opened(), "secret", "127.0.0.1", 8600, "ann")
+    app = app_of(opened(), People("secret"), "127.0.0.1", 8600, "ann")
     yield TestClient(app, base_url="http://127.0.0.1:8600")
 
 
@@ -288,8 +293,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     served: list[Any] = []
 
-    def serve(session: Session, *given: Any) -> None:
-        served.append((session.learner.classes, len(session.source), *given[1:4]))
+    def serve(app: Any, session: Session, host: str, *given: Any) -> None:
+        served.append((session.learner.classes, len(session.source), host))
         session.close()
 
     monkeypatch.setattr("badge.labelling.command.serve", serve)
@@ -299,11 +304,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     first = label("good,bad", "--port", "0")
     assert first.exit_code == 0 and "/?token=" in first.output and "lets others" not in first.output
-    assert served[-1][:3] == (["good", "bad"], 60, "127.0.0.1") and served[-1][-1]  # a name without asking
+    assert served[-1] == (["good", "bad"], 60, "127.0.0.1")
     films(tmp_path, 80)  # the pool grew, and a class more
     team = label("good,bad,unclear", "--port", "0", "--host", "0.0.0.0")
     assert team.exit_code == 0 and "lets others on the network in" in team.output
-    assert served[-1][:2] == (["good", "bad", "unclear"], 80) and served[-1][-1] is None
+    assert served[-1] == (["good", "bad", "unclear"], 80, "0.0.0.0")
     assert isinstance(label("bad,good", "--port", "0").exception, JournalError)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -449,7 +454,7 @@ def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) ->
     session = Session(learner, source, 4)
     ids = learner.ask(4).tolist()
     learner.tell(ids, ["=good"] * 4, by="=me")
-    lines = session.board.as_csv(lambda id: int(learner.positions([id])[0])).splitlines()
+    lines = session.exports.as_csv().splitlines()
     assert len(lines) == 5 and not any(cell.startswith("=") for line in lines for cell in line.split(","))
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     session.close()

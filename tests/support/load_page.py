@@ -45,7 +45,7 @@ def run(people: int = 50, answers: int = 10_000, items: int = 20_000, pause: flo
         for event in badge.journal.read(Path(folder) / "pool.labels.jsonl"):
             if event["event"] == "tell":
                 told += [(id, label, event["by"]) for id, label in zip(event["ids"], event["labels"], strict=True)]
-    kept = {(id, label, by) for id, label, by in told}
+    kept = {(str(id), label, by) for id, label, by in told}
     times, inside = (sorted(part) for part in zip(*times_of, strict=True))
     return {
         "people": people,
@@ -83,7 +83,8 @@ async def _one(
                 await asyncio.sleep(0.05)
                 task = (await client.post("/api/next", json={"client": name, "name": name})).json()
             label = ("bad", "good")[int(task["id"]) % 2]
-            body = {"request": f"{name}-{number}", "client": name, "name": name, "id": task["id"], "label": label}
+            body = {"request": f"{name}-{number}", "client": name, "name": name, "label": label}
+            body |= {"id": task["id"], "shown": task["shown"]}
             started = time.perf_counter()
             reply = await client.post("/api/answer", json=body)
             inside = float(reply.headers["server-timing"].split("dur=")[1])

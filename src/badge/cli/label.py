@@ -18,7 +18,11 @@ def label(
         typer.Argument(help="Texts or a table (.csv, .tsv, .xlsx, .jsonl, .parquet, .txt), or a folder of images."),
     ],
     classes: Annotated[
-        str, typer.Option("--classes", help="The classes: names with commas, or a file with one a line.")
+        str,
+        typer.Option(
+            "--classes",
+            help="Names with commas, a file with one a line, or a .csv with name, description, key, colour.",
+        ),
     ],
     text: Annotated[
         str | None, typer.Option("--text", help='Column with the text. (default: "text" if there is one)')
@@ -38,10 +42,33 @@ def label(
     strategy: Annotated[str, typer.Option("--strategy", help="What picks: see badge run --help.")] = "badge",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the picks.")] = 0,
     of: Annotated[int, typer.Option("--of", min=1, help="How many people are asked about each item.")] = 1,
+    adjudicator: Annotated[
+        str | None, typer.Option("--adjudicator", help="Who decides ties. (default: a third person is asked)")
+    ] = None,
+    people: Annotated[
+        str | None,
+        typer.Option("--people", help="One link per person: ann:admin,ben,cid:adjudicate. (default role: label)"),
+    ] = None,
+    revoke: Annotated[str | None, typer.Option("--revoke", help="Take the link of this person back.")] = None,
+    test: Annotated[
+        int, typer.Option("--test", min=0, help="Set a random sample of this size aside, to measure accuracy.")
+    ] = 0,
+    test_first: Annotated[
+        bool, typer.Option("--test-first/--test-mixed", help="Ask the test sample first, or mix it in.")
+    ] = False,
+    multilabel: Annotated[
+        bool, typer.Option("--multilabel", help="An item may have several classes, or none.")
+    ] = False,
+    guidelines: Annotated[
+        Path | None, typer.Option("--guidelines", help="A text or Markdown file that the page shows beside the items.")
+    ] = None,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; another than this lets others in.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
+    public_url: Annotated[
+        str | None, typer.Option("--public-url", help="The address of a proxy before the server: https://name.")
+    ] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -67,6 +94,26 @@ def label(
     source = open_source(path, text, id, Told(header, delimiter, encoding))
     if source.understood:
         typer.echo(source.understood, err=True)
-    from badge.labelling.command import run  # what follows loads torch
+    from badge.labelling.command import Options, run  # what follows loads torch
 
-    run(source, path, classes, journal, batch_size, encoder, model, strategy, seed, of, host, port)
+    options = Options(
+        classes=classes,
+        journal=journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl"),
+        batch_size=batch_size,
+        encoder=encoder,
+        model=model,
+        strategy=strategy,
+        seed=seed,
+        of=of,
+        host=host,
+        port=port,
+        public_url=public_url,
+        people=people,
+        revoke=revoke,
+        adjudicator=adjudicator,
+        test=test,
+        test_first=test_first,
+        multilabel=multilabel,
+        guidelines=guidelines,
+    )
+    run(source, options)

@@ -6,7 +6,9 @@ A loop (`badge.ActiveLearner`) writes
     ask       a batch                          tell      labels of it, or of other ids (`unasked`)
     relabel   a corrected label                skip, unskip, release
     class     a new class                      use       a change of strategy
-    pool      the pool has grown
+    pool      the pool has grown               test      a test sample, never trained on
+    decide    labels set by one person, whatever others said
+    remark    a comment on an example, or a flag
 
 A run of an experiment adds `start`, `round`, `resume`, `failed` and `end`. A repair writes `lost` in place of a line that
 it could not save.
@@ -24,6 +26,7 @@ __all__ = [
     "AddClass",
     "Ask",
     "Data",
+    "Decide",
     "End",
     "Event",
     "Failed",
@@ -39,8 +42,10 @@ __all__ = [
     "Record",
     "Relabel",
     "Release",
+    "Remark",
     "Resume",
     "Round",
+    "SetAside",
     "Skip",
     "Start",
     "Stop",
@@ -169,6 +174,7 @@ class Ask(Record):
     labels: int | None = None  #: number of the last event that the batch depends on, where others came in meanwhile
     uniform: str | None = None  #: why the batch was drawn uniformly, where no model could be trained
     predicted: list[Any] | None = None  #: the class that the model predicts, for each id
+    test: list[Any] | None = None  #: the class that the model predicts, for each example of the test sample
     stop: Stop | None = None
     memory: Memory | None = None
     select_seconds: float | None = None
@@ -183,6 +189,8 @@ class Tell(Record):
     unasked: bool = False
     source: str | None = None  #: the file that the labels were imported from
     people: int = 1  #: number of people who label each id, where these are imported votes
+    seconds: float | None = None  #: that the person took
+    request: str | None = None  #: number of the page's request, by which one that comes twice is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +199,7 @@ class Relabel(Record):
     id: Id
     label: int | str | list[Any]
     by: str | None = None
+    request: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,18 +207,48 @@ class Skip(Record):
     kind = "skip"
     ids: list[Id]
     reason: str | None = None
+    by: str | None = None
+    labelled: bool = False  #: whether labels that the ids have are taken back
+    request: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unskip(Record):
     kind = "unskip"
     ids: list[Id]
+    request: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Record):
     kind = "release"
     ids: list[Id]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decide(Record):
+    kind = "decide"
+    ids: list[Id]
+    labels: list[Any]
+    by: str | None = None
+    request: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remark(Record):
+    kind = "remark"
+    id: Id
+    by: str | None = None
+    text: str | None = None
+    flag: bool | None = None  #: None: the flag stays as it is
+    request: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAside(Record):
+    kind = "test"
+    ids: list[Id]
+    people: int = 1  #: number of people who label each id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +331,8 @@ class End(Record):
 
 
 _TYPES: tuple[type[Record], ...] = (
-    Header, Ask, Tell, Relabel, Skip, Unskip, Release, AddClass, Use, NewPool, Lost, Start, Round, Resume, Failed, End,
+    Header, Ask, Tell, Relabel, Skip, Unskip, Release, Decide, Remark, SetAside, AddClass,
+    Use, NewPool, Lost, Start, Round, Resume, Failed, End,
 )  # fmt: skip
 KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 

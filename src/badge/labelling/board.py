@@ -1,18 +1,17 @@
-"""What is known so far, for the page: progress, labels per class, accuracy as it goes, the list of labels, exports."""
+"""What is known so far, for the page: progress, labels per class, accuracy as it goes, the list of labels."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from badge.core.spreadsheet import safe
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
+from badge.learner.advice import wilson
+from badge.learner.team import Team, TestPoint
 
 __all__ = ["Board"]
 
@@ -31,8 +30,9 @@ NO_COST = 0.01
 class Board:
     """Looks at a learner; nothing here changes it."""
 
-    def __init__(self, learner: ActiveLearner, source: Source) -> None:
-        self.learner, self.source = learner, source
+    def __init__(self, learner: ActiveLearner, source: Source, of: int = 1) -> None:
+        self.learner, self.source, self.of = learner, source, of
+        self.about: dict[str, dict[str, str]] = {}  # class -> description, key, colour
         self._lock = threading.Lock()
         self._overview: dict[str, Any] = {}
         self._stale, self._made, self._cost = True, 0.0, 0.0
@@ -61,13 +61,17 @@ class Board:
 
     def _look(self) -> dict[str, Any]:
         labels, skipped = self.learner.labels, self.learner.skipped
-        counts, advice = Counter(labels.values()), self.learner.advice()
+        counts = Counter(one for label in labels.values() for one in (label if isinstance(label, list) else [label]))
+        advice = self.learner.advice()
         given = self.learner.history.rows
         return {
             "labelled": len(labels),
             "skipped": len(skipped),
             "size": len(self.source),
-            "classes": [{"name": name, "count": counts[name]} for name in self.learner.classes],
+            "several": self.learner.team.multilabel,
+            "of": self.of,
+            "ties": len(self.learner.team.ties()) if self.of > 1 else 0,
+            "classes": [{"name": n, "count": counts[n], **self.about.get(str(n), {})} for n in self.learner.classes],
             "people": Counter(row.by for row in given if row.by and row.kind != "relabel"),
             "accuracy": advice.accuracy,
             "interval": advice.interval,
@@ -76,13 +80,14 @@ class Board:
             "stop": advice.stop,
             "changed": advice.changed,
             "advice": advice.text,
+            "test": tested(self.learner.team),
         }
 
     # -- the list ------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every label, the newest first, with who gave it, when, and what the model had taken it for."""
-        labels = self.learner.labels
+        """Every label, the newest first: who gave it, when, and what the model had predicted."""
+        labels, flagged = self.learner.labels, self.learner.team.flagged
         last = {row.id: row for row in self.learner.history.rows}
         predicted = {row.id: row.predicted for row in self.learner.history.rows if row.predicted is not None}
         order = sorted(labels, key=lambda id: last[id].event if id in last else 0, reverse=True)
@@ -93,6 +98,7 @@ class Board:
                 "by": last[id].by if id in last else None,
                 "at": last[id].at if id in last else None,
                 "predicted": predicted.get(id),
+                "flagged": id in flagged,
             }
             for id in order
         ]
@@ -105,42 +111,61 @@ class Board:
             ]
         else:
             rows = self.rows()
+        if wanted.get("show") == "flagged":
+            rows = [row for row in rows if row["flagged"]]
         if wanted.get("show") == "surprises":
             rows = [row for row in rows if row["predicted"] is not None and row["predicted"] != row["label"]]
-        for field in ("label", "by"):
-            if wanted.get(field):
-                rows = [row for row in rows if str(row.get(field)) == wanted[field]]
+        if label := wanted.get("label"):
+            rows = [row for row in rows if label in map(str, _listed(row.get("label")))]
+        if by := wanted.get("by"):
+            votes = self.learner.votes
+            rows = [row for row in rows if row.get("by") == by or by in votes.get(row["id"], {})]
         if text := wanted.get("text", "").casefold():
             rows = [row for row in rows if text in f"{row['id']} {self.source.summary(position(row['id']))}".casefold()]
-        page = max(0, int(wanted.get("page") or 0))
+        asked = wanted.get("page", "")
+        page = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
         shown = rows[page * ROWS : (page + 1) * ROWS]
         for row in shown:
             row["item"] = self.source.shown(position(row["id"]))
+            row["id"] = str(row["id"])
             if len(row["item"].get("text", "")) > MOST_SHOWN:
                 row["item"]["text"] = row["item"]["text"][:MOST_SHOWN] + " …"
         return {"total": len(rows), "page": page, "pages": -(-len(rows) // ROWS), "rows": shown}
 
-    # -- out of here ---------------------------------------------------------------------------------------------
 
-    def as_csv(self, position: Any) -> str:
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        text = self.source.kind == "text"
-        writer.writerow(["id", "label", "by", "at", *(["text"] if text else [])])
-        for row in self.rows():
-            more = [self.source.pool[position(row["id"])]] if text else []
-            cells = [row["id"], row["label"], row["by"] or "", row["at"] or "", *more]
-            writer.writerow([safe(cell) if isinstance(cell, str) else cell for cell in cells])
-        return file.getvalue()
+def _listed(label: Any) -> list[Any]:
+    return label if isinstance(label, list) else [label]
 
-    def as_jsonl(self, position: Any) -> str:
-        lines = []
-        for row in self.rows():
-            item = self.source.shown(position(row["id"]))
-            more = {"text": item["text"]} if item["kind"] == "text" else dict(item.get("fields", []))
-            kept = {key: row[key] for key in ("id", "label", "by", "at")}
-            lines.append(json.dumps({**kept, **{k: v for k, v in more.items() if k not in kept}}, ensure_ascii=False))
-        return "\n".join(lines) + "\n" if lines else ""
+
+def tested(team: Team) -> dict[str, Any] | None:
+    """The model on the test sample: accuracy with its interval, from batch to batch; None: there is no sample."""
+    if not team.test:
+        return None
+    points = [point for point in team.curve() if point.of]
+    shown = [{"labels": p.labels, "accuracy": p.right / p.of, "interval": wilson(p.right, p.of)} for p in points]
+    last = shown[-1] if shown else None
+    return {
+        "size": len(team.test),
+        "labelled": team.tested(),
+        "accuracy": last and last["accuracy"],
+        "interval": last and last["interval"],
+        "curve": shown,
+        "text": _slope(points),
+    }
+
+
+def _slope(points: Sequence[TestPoint]) -> str:
+    """How far the curve is from flat: what the last half of the labels brought."""
+    if len(points) < 2:
+        return "The first model is measured when a batch is picked."
+    last = points[-1]
+    half = min(points[:-1], key=lambda point: abs(point.labels - last.labels / 2))
+    gain = 100 * (last.right / last.of - half.right / half.of)
+    noise = 100 * (wilson(last.right, last.of)[1] - wilson(last.right, last.of)[0]) / 2
+    verdict = (
+        "flat as far as this sample can tell" if abs(gain) < noise / 2 else "still rising" if gain > 0 else "falling"
+    )
+    return f"The last {last.labels - half.labels:,} labels changed it by {gain:+.1f} points: {verdict}."
 
 
 def _curve(right: list[bool]) -> list[float]:

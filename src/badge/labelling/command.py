@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import getpass
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from badge.errors import InputError
 from badge.journal import read
-from badge.labelling.guard import key_of
+from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, trainer_of
-from badge.labelling.server import is_local, serve
+from badge.labelling.people import People, key_of
+from badge.labelling.server import app_of, is_local, serve, shown_host
 from badge.labelling.session import Session
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
-__all__ = ["run"]
+__all__ = ["Options", "run"]
 
 
-def run(
-    source: Source,
-    path: Path,
-    classes: str,
-    journal: Path | None,
-    batch_size: int,
-    encoder: str | None,
-    model: str | None,
-    strategy: str,
-    seed: int,
-    of: int,
-    host: str,
-    port: int,
-) -> None:
-    """Serve the pool that was read from `path` until Ctrl-C."""
-    names = classes_of(classes)
-    file = journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl")
-    trainer = trainer_of(source.kind, len(names), encoder, model)
-    with _listening(host, port) as listen:
+@dataclass(frozen=True)
+class Options:
+    """The options of `badge label`, as the command line names them."""
+
+    classes: str
+    journal: Path
+    batch_size: int = 50
+    encoder: str | None = None
+    model: str | None = None
+    strategy: str = "badge"
+    seed: int = 0
+    of: int = 1
+    host: str = "127.0.0.1"
+    port: int = 8600
+    public_url: str | None = None
+    people: str | None = None
+    revoke: str | None = None
+    adjudicator: str | None = None
+    test: int = 0
+    test_first: bool = False
+    multilabel: bool = False
+    guidelines: Path | None = None
+
+
+def run(source: Source, options: Options) -> None:
+    """Serve a pool until Ctrl-C."""
+    public = None if options.public_url is None else public_origin(options.public_url)
+    names, about = classes_of(options.classes)
+    guidelines = "" if options.guidelines is None else _read(options.guidelines)
+    file = options.journal
+    trainer = trainer_of(source.kind, len(names), options.encoder, options.model)
+    with _listening(options.host, options.port) as listen:
         port = listen.getsockname()[1]
         known = _known_classes(file)
         more = names[len(known) :] if known and names[: len(known)] == known else []
@@ -47,27 +62,65 @@ def run(
             trainer,
             classes=known if more else names,
             ids=source.ids,
-            strategy=strategy,
-            seed=seed,
+            strategy=options.strategy,
+            seed=options.seed,
             journal=file,
+            multilabel=options.multilabel,
         )
         for name in more:
             learner.add_class(name)
-        key = key_of(file)
-        local = is_local(host)
-        labelled = len(learner.labels)
-        typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled:,} labelled in {file}")
-        shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
-        typer.echo(f"open   http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={key}")
-        if not local:
+        learner.team.set_aside(options.test, options.of)
+        people = _people(options, file)
+        home = public or f"http://{shown_host(options.host)}:{port}"
+        typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {len(learner.labels):,} labelled in {file}")
+        _say_links(people, key_of(file), home)
+        if not is_local(options.host) and public is None:
             typer.echo(
-                f"note   {host} lets others on the network in: whoever has this address can see all items and answer. The "
-                "connection is not encrypted; put a proxy with TLS before it where that matters."
+                f"note   {options.host} lets others on the network in: whoever has a link can see all items and answer. The "
+                "connection is not encrypted: where that matters, use a proxy with TLS and --public-url."
             )
         typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
-        serve(
-            Session(learner, source, batch_size, of), key, host, port, _person() if local and of == 1 else None, listen
+        session = Session(
+            learner,
+            source,
+            options.batch_size,
+            options.of,
+            adjudicator=options.adjudicator,
+            test_first=options.test_first,
+            loans=file.with_name(file.name + ".loans"),
         )
+        session.board.about = about
+        app = app_of(session, people, options.host, port, _user(), public, guidelines)
+        serve(app, session, options.host, port, listen)
+
+
+def _people(options: Options, file: Path) -> People:
+    """Everybody with a link: those of earlier starts, and those whom the command names. The first one named is the admin."""
+    people = People(key_of(file), file.with_name(file.name + ".people"))
+    wanted = [one.partition(":") for one in (options.people or "").split(",") if one.strip()]
+    fresh = not people.named and not any(role == "admin" for _, _, role in wanted)
+    for place, (name, _, role) in enumerate(wanted):
+        people.add(name, role or ("admin" if fresh and place == 0 else None))
+    if options.adjudicator is not None and people.named and people.role_of(options.adjudicator) == "label":
+        people.add(options.adjudicator, "adjudicate")
+    if options.revoke is not None:
+        people.revoke(options.revoke)
+    return people
+
+
+def _say_links(people: People, key: str, home: str) -> None:
+    if not people.named:
+        typer.echo(f"open   {home}/?token={key}")
+    for person in people.named:
+        link = f"{home}/?token={person.token}" if person.token else "no link: it was taken back"
+        typer.echo(f"open   {person.name} ({person.role}): {link}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--guidelines {path} cannot be read as UTF-8 text: {error}") from None
 
 
 def _known_classes(file: Path) -> list[str]:
@@ -91,9 +144,9 @@ def _listening(host: str, port: int) -> socket.socket:
     return listen
 
 
-def _person() -> str:
-    """The name of whoever started the server."""
+def _user() -> str:
+    """The name of whoever started the server, offered to the first visitor."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return "me"
+        return ""

@@ -1,20 +1,18 @@
-"""Who may speak to the server: a token, then a cookie; the right Host and Origin; nothing large; nothing that runs."""
+"""Which requests reach the page: a token, then a cookie; the right Host and Origin; nothing large; nothing that runs."""
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
-import os
-import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from http.cookies import SimpleCookie
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["FILE_POLICY", "Guard", "hosts_of", "key_of"]
+from badge.errors import InputError
+from badge.labelling.people import People, Visitor, cookie_of
+
+__all__ = ["FILE_POLICY", "Guard", "hosts_of", "public_origin"]
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -29,7 +27,7 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-#: of items that are files: whatever is in them, nothing of it runs
+#: for files of the pool: nothing in them runs
 FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -40,33 +38,36 @@ HEADERS = {
 }
 
 
-def key_of(journal: Path) -> str:
-    """The secret of a journal's server, in a file beside it that only its owner reads: the same after a restart."""
-    path = journal.with_name(journal.name + ".key")
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(key := secrets.token_urlsafe(24))
-    return key
+def public_origin(url: str) -> str:
+    """The address of a proxy, as `https://name` or `https://name:port`.
+
+    >>> public_origin("https://Label.example.org/")
+    'https://label.example.org'
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise InputError(f"--public-url is an address without a path, as https://label.example.org; got {url!r}")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def hosts_of(host: str) -> frozenset[str]:
-    """Names under which a server that binds to `host` may be addressed, besides numbers, which no DNS can turn round."""
+def hosts_of(host: str, public: str | None = None) -> frozenset[str]:
+    """Names under which a server that binds to `host` may be addressed. Numbers are checked apart: DNS cannot fake them."""
     names = {"localhost", host.lower()}
+    if public is not None:
+        names.add(str(urlsplit(public).hostname))
     if host not in ("127.0.0.1", "::1", "localhost"):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
     return frozenset(names)
 
 
 class Guard:
-    """ASGI middleware before everything else."""
+    """ASGI middleware before everything else. It puts the `Visitor` of a request into its scope, under "visitor"."""
 
-    def __init__(self, app: Any, key: str, hosts: frozenset[str], port: int, local: bool) -> None:
-        self.app, self.key, self.hosts, self.local = app, key, hosts, local
-        self.cookie = f"badge_{port}"  # cookies do not know ports, and there may be two servers
-        self.value = hmac.new(key.encode(), b"cookie", "sha256").hexdigest()  # not the token: that stands in an address
+    def __init__(
+        self, app: Any, people: People, hosts: frozenset[str], port: int, local: bool, public: str | None = None
+    ) -> None:
+        self.app, self.people, self.hosts, self.local, self.public = app, people, hosts, local, public
+        self.cookie = f"badge_{port}"  # browsers send a cookie to every port of a host, and there may be two servers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,11 +77,13 @@ class Guard:
         started = time.perf_counter()
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        by_token = hmac.compare_digest(token.encode(), self.key.encode())
-        refusal = self._refusal(scope["method"], headers, by_token)
+        by_token = self.people.by_token(token) if token else None
+        visitor = by_token or self.people.by_cookie(_cookie(headers.get("cookie", ""), self.cookie))
+        refusal = self._refusal(scope["method"], headers, visitor)
         if refusal is not None:
             await _say(send, *refusal)
             return
+        scope["visitor"] = visitor
         body = await _body(receive)
         if body is None:
             await _say(send, 413, TOO_LARGE)
@@ -102,31 +105,32 @@ class Guard:
                 added = {**HEADERS, **own_headers}
                 own = [(k.encode(), v.encode()) for k, v in added.items() if k.encode() not in names]
                 if by_token:
-                    cookie = f"{self.cookie}={self.value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}"
-                    own.append((b"set-cookie", cookie.encode()))
+                    secure = "; Secure" if (self.public or "").startswith("https:") else ""
+                    about = f"HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}{secure}"
+                    own.append((b"set-cookie", f"{self.cookie}={cookie_of(token)}; {about}".encode()))
                 message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
         await self.app(scope, replayed, guarded)
 
-    def _refusal(self, method: str, headers: dict[str, str], by_token: bool) -> tuple[int, str] | None:
+    def _refusal(self, method: str, headers: dict[str, str], visitor: Visitor | None) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return 421, "This server does not answer to that name."
+            return 421, "This server does not answer to that name. Behind a proxy, start it with --public-url."
         length = headers.get("content-length") or "0"
-        if not length.isdigit() or int(length) > MOST_BYTES:
+        if not (length.isascii() and length.isdigit()) or int(length) > MOST_BYTES:
             return 413, TOO_LARGE
-        cookies: SimpleCookie = SimpleCookie()
-        cookies.load(headers.get("cookie", ""))
-        held = cookies[self.cookie].value if self.cookie in cookies else ""
-        if not by_token and not hmac.compare_digest(held.encode(), self.value.encode()):
-            return 401, "Open the address that the server printed, with its token, once in this browser."
+        if visitor is None:
+            return (
+                401,
+                "Open the link that you were given. If it does not work any more, ask for a new one.",
+            )
         if method in ("GET", "HEAD"):
             return None
         if method != "POST":
             return 405, "Only GET and POST are understood."
-        if headers.get("origin") not in (f"http://{host}", f"https://{host}"):
-            return 403, "This request comes from another page."
+        if headers.get("origin", "null") not in (f"http://{host}", f"https://{host}", self.public):
+            return 403, "This request comes from another page. Behind a proxy, start the server with --public-url."
         if headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return 415, "JSON is needed."
         return None
@@ -139,6 +143,16 @@ class Guard:
         except ValueError:
             return name in self.hosts
         return address.is_loopback or not self.local
+
+
+def _cookie(header: str, name: str) -> str:
+    """The value of one cookie, whatever other programs on this host have set.
+
+    >>> _cookie('{"a": 1}; badge_8600=x; b', "badge_8600")
+    'x'
+    """
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return next((value.strip('"') for key, _, value in pairs if key == name), "")
 
 
 async def _body(receive: Receive) -> bytes | None:

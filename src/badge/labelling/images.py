@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import struct
+import threading
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +17,76 @@ import numpy as np
 
 from badge.core.progress import bar
 from badge.errors import DataError, MissingExtraError
+from badge.labelling.strips import png_size, reduced_png
 
-__all__ = ["CONTENT_TYPES", "ImageFiles", "ImageFolder"]
+__all__ = ["ENDINGS", "ImageFiles", "ImageFolder", "picture_of"]
 
-#: ending -> content type; nothing else is ever served
-CONTENT_TYPES = {
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".webp": "image/webp",
-}
-#: pixels along a side that a model is given at least, where the file has them
-LARGEST = 256
+#: files with these endings are images; nothing else is ever served
+ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
+#: what Pillow raises about a file that is no image, is damaged, or is too large
+UNREADABLE = (OSError, SyntaxError, ValueError, KeyError, struct.error, zlib.error, EOFError)
+#: pixels along the longer side of what a person is sent, and of what a model gets at least where the file has them
+SCREEN, LARGEST = 2048, 256
+#: pixels that are decoded at once; a PNG of more is read in strips, a JPEG is decoded smaller
+MOST_PIXELS = 50_000_000
+#: images that are decoded at the same time, and those sent last that are kept
+AT_ONCE, KEPT = threading.Semaphore(2), 16
+
+
+def picture_of(path: Path, side: int) -> Any:
+    """An image as people see it: RGB of 8 bits, upright, the first frame, transparent parts white.
+
+    The longer side may be larger than `side`, but the image is never larger than MOST_PIXELS. An `OSError` or a
+    `ValueError` says why it cannot be read.
+    """
+    from PIL import Image, ImageOps
+
+    size = png_size(path)
+    if size is not None and size[0] * size[1] > MOST_PIXELS:
+        return reduced_png(path, SCREEN)
+    with _opened(path) as image:
+        image.draft("RGB", (side, side))  # a large JPEG is decoded at about this size, many times faster
+        if image.width * image.height > MOST_PIXELS:
+            raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, and {MOST_PIXELS:,} are read at most")
+        image.load()
+        upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith("I"):  # 16 bits: the upper 8 are what a screen shows
+        upright = Image.fromarray((np.asarray(upright).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
+    if upright.has_transparency_data:
+        over = upright.convert("RGBA")
+        white = Image.new("RGBA", over.size, "white")
+        upright = Image.alpha_composite(white, over)
+    return upright.convert("RGB")
+
+
+def _opened(path: Path) -> Any:
+    """A file of Pillow, not decoded. JPEG and PNG directly, since `Image.open` refuses those that can be read in parts."""
+    from PIL import Image, JpegImagePlugin, PngImagePlugin
+
+    with path.open("rb") as file:
+        head = file.read(2)
+    if head in (b"\xff\xd8", b"\x89P"):
+        return (JpegImagePlugin.JpegImageFile if head == b"\xff\xd8" else PngImagePlugin.PngImageFile)(path)
+    try:
+        return Image.open(path)
+    except Image.DecompressionBombError:
+        raise ValueError(f"it has more than {MOST_PIXELS:,} pixels") from None
+
+
+def _is_plain(path: Path) -> str | None:
+    """The content type of a file that every browser shows as `picture_of` does; None: it has to be made."""
+    from PIL import Image
+
+    with _opened(path) as image:
+        plain = (
+            image.format in ("JPEG", "PNG", "WEBP")
+            and image.mode in ("L", "RGB", "P")
+            and not image.has_transparency_data
+            and max(image.size) <= SCREEN
+            and image.getexif().get(0x0112, 1) == 1
+            and getattr(image, "n_frames", 1) == 1
+        )
+        return Image.MIME[str(image.format)] if plain else None
 
 
 class ImageFiles:
@@ -37,7 +100,24 @@ class ImageFiles:
         return len(self.paths)
 
     def __getitem__(self, position: int) -> Any:
-        return self._open(position).convert("RGB")
+        """An image for the model; one that cannot be read is black, and a person can skip it."""
+        try:
+            from PIL import Image
+        except ImportError:
+            raise MissingExtraError("labelling images", "pillow", "label") from None
+        try:
+            return picture_of(self.paths[position], LARGEST)
+        except UNREADABLE:
+            return Image.new("RGB", (1, 1))
+
+    def shown(self, position: int) -> tuple[str, bytes]:
+        """Content type and bytes for a person: the file, or a picture made from it that fits the screen."""
+        path = self.paths[position]
+        try:
+            stat = path.stat()
+            return _sent(path, stat.st_size, stat.st_mtime_ns)
+        except UNREADABLE as error:
+            raise DataError(f"{self.names[position]} cannot be shown: {' '.join(str(error).split())[:200]}") from None
 
     def digest(self) -> str:
         """Names, sizes and times of change of all files: cheap, and different when one of them is."""
@@ -56,19 +136,18 @@ class ImageFiles:
                 advance(1)
         return pixels
 
-    def _open(self, position: int) -> Any:
-        """A picture of Pillow; one that cannot be read is black for the model, and a person can skip it."""
-        try:
-            from PIL import Image
-        except ImportError:
-            raise MissingExtraError("labelling images", "pillow", "label") from None
-        try:
-            image = Image.open(self.paths[position])
-            image.draft("RGB", (LARGEST, LARGEST))  # a large JPEG is decoded at about this size, many times faster
-            image.load()
-            return image
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-            return Image.new("RGB", (1, 1))
+
+@lru_cache(KEPT)
+def _sent(path: Path, size: int, changed: int) -> tuple[str, bytes]:
+    with AT_ONCE:
+        large = png_size(path) is None or size > 2**20
+        with suppress(*UNREADABLE):
+            if (media := _is_plain(path)) is not None:
+                return media, path.read_bytes()
+        picture, body = picture_of(path, SCREEN), io.BytesIO()
+        picture.thumbnail((SCREEN, SCREEN))
+        picture.save(body, "JPEG" if large else "PNG", quality=92)
+    return ("image/jpeg" if large else "image/png"), body.getvalue()
 
 
 class ImageFolder(ImageFiles):
@@ -76,12 +155,10 @@ class ImageFolder(ImageFiles):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        found = sorted(
-            path for path in self.folder.rglob("*") if path.suffix.lower() in CONTENT_TYPES and path.is_file()
-        )
+        found = sorted(path for path in self.folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file())
         paths = [path for path in found if path.resolve().is_relative_to(self.folder)]
         if len(paths) < 2:
-            endings = ", ".join(CONTENT_TYPES)
+            endings = ", ".join(ENDINGS)
             raise DataError(f"{folder} holds {len(paths)} images ({endings}): at least 2 are needed")
         names = [path.relative_to(self.folder).as_posix() for path in paths]
         for name in names:

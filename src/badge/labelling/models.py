@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,15 +163,43 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def classes_of(given: str) -> list[str]:
-    """The classes of `--classes`: names with commas between them, or a file with one per line.
+def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """The classes of `--classes`: names with commas between them, a file with one a line, or a table.
 
-    >>> classes_of("good, bad,unclear")
+    The table is a .csv file with the column `name` and, if it has them, `description`, `key` and `colour`.
+
+    >>> classes_of("good, bad,unclear")[0]
     ['good', 'bad', 'unclear']
     """
     path = Path(given)
-    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else given.split(",")
-    names = [name.strip() for name in lines if name.strip()]
+    about: dict[str, dict[str, str]] = {}
+    is_file = _is_file(path)
+    if path.suffix == ".csv" and is_file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [{(k or "").strip(): (v or "").strip() for k, v in row.items()} for row in csv.DictReader(file)]
+        if not rows or "name" not in rows[0]:
+            raise InputError(f"{given} has no column “name”: its columns are name, description, key, colour")
+        names = [row["name"] for row in rows if row["name"]]
+        about = {row["name"]: _about(row, path) for row in rows}
+    else:
+        lines = path.read_text(encoding="utf-8-sig").splitlines() if is_file else given.split(",")
+        names = [name.strip() for name in lines if name.strip()]
     if len(names) < 2 or len(set(names)) != len(names):
         raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
-    return names
+    return names, about
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; a list of many classes is longer than a file name may be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _about(row: dict[str, str], path: Path) -> dict[str, str]:
+    if len(row.get("key", "")) > 1:
+        raise InputError(f"{path}: the key of {row['name']} is {row['key']!r}; a key is one character")
+    if row.get("colour") and not re.fullmatch(r"#[0-9a-fA-F]{3,8}|[a-z]+", row["colour"]):
+        raise InputError(f"{path}: the colour of {row['name']} is {row['colour']!r}; write #1f5fae or a name like teal")
+    return {field: row[field] for field in ("description", "key", "colour") if row.get(field)}

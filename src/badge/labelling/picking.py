@@ -17,42 +17,52 @@ __all__ = ["Picker"]
 
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
+#: guesses that a person can ask for
+GUESSES = 5
 
 
 class Picker:
-    """A thread that asks for the next batch when half of the last one is labelled.
+    """A thread that asks for the next batch when the first answer of the last one is in.
 
-    `why` says of picked items why they were; `trouble` what went wrong last, if it did.
+    When half of the last batch is answered, the next one is picked anew by a better model, as far as nobody has an item
+    of it. `why` says of picked items why they were picked; `trouble` what went wrong last.
     """
 
     def __init__(self, learner: ActiveLearner, size: int, batch_size: int, of: int) -> None:
         self.learner, self.size, self.batch_size, self.of = learner, size, batch_size, of
+        self.is_out: Callable[[Id], bool] = lambda id: False  # whether somebody has an item
         self.why: dict[Id, str] = {}
-        self.guess: dict[Id, tuple[int, float]] = {}  # class number and probability
+        self.guess: dict[Id, list[tuple[int, float]]] = {}  # class numbers and probabilities, the best first
         self.batch_of: dict[Id, int] = {}  # numbers from 1
         self.sizes: list[int] = []
         self.trouble: str | None = None
         self.busy = False
+        self._next: list[Id] = []  # the batch that was picked early, and may be picked anew
+        self._labels_then = 0  # labels when it was picked
         self._changed, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name="badge-picker", daemon=True)
-        self._pending = len(learner.pending)
         for ids in learner.batches:
-            self._number(ids.tolist())
+            self._number([id for id in ids.tolist() if not learner.item(id).free])
 
     def start(self) -> None:
         """Fill an empty queue now, if that needs no training, and go on in the background."""
-        if not self._pending and len(set(self.learner.labels.values())) < 2:
-            self._ask()
+        if not self._queue() and len({str(label) for label in self.learner.labels.values()}) < 2:
+            self._trying(self._fill)
         self._thread.start()
         self.wake()
 
     def wake(self) -> None:
-        """Look whether there is something to do: labels came in, or a queue ran low."""
+        """Look whether there is something to do: labels came in, or the queue ran low."""
         self._changed.set()
 
     def stop(self) -> None:
         self._ended = True
         self._changed.set()
+
+    def _queue(self) -> list[Id]:
+        """Picks without an answer; the test sample is no part of them."""
+        test = self.learner.team.test
+        return [id for id in self.learner.pending.tolist() if id not in test]
 
     def _run(self) -> None:
         self._trying(self._first)
@@ -65,53 +75,76 @@ class Picker:
                 self._changed.wait(RETRY_SECONDS)
 
     def _trying(self, work: Callable[[], None]) -> bool:
-        """Do something that may fail: then the page says so, and people go on with items drawn at random."""
+        """Do what may fail, `sys.exit` included: the page says so, and people go on with items drawn at random."""
         try:
             work()
             return True
-        except Exception as error:
+        except BaseException as error:
             self.trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             if not isinstance(error, BadgeError):
                 traceback.print_exc(file=sys.stderr)
             return False
 
     def _first(self) -> None:
-        """What takes long and can be done before there are labels: an encoder's pass over the pool, for one."""
+        """What takes long and can be done before there are labels, as an encoder's pass over the pool."""
         prepared(self.learner.trainer, self.learner.pool)
-        if self._pending > self.batch_size // 2:
+        if len(self._queue()) >= self.batch_size:
             self._explain()
 
     def _fill(self) -> None:
-        while not self._ended and len(self.learner.pending) <= self.batch_size // 2 and self.learner.left > 0:
-            self._ask()
+        while not self._ended and self.learner.left > 0 and len(self._queue()) < self.batch_size:
+            self._labels_then = len(self.learner.labels)
+            self._next = self._ask()
+        if self._next and len(self.learner.labels) - self._labels_then >= self.batch_size // 2:
+            self._renew()
 
-    def _ask(self) -> None:
+    def _renew(self) -> None:
+        """Pick the next batch anew: since it was picked, half a batch of labels came in."""
+        pending = set(self._queue())
+        free = [id for id in self._next if id in pending and not self.is_out(id)]
+        self._next, self._labels_then = [], len(self.learner.labels)
+        if free:
+            self.learner.release(free)
+            self.sizes[-1] -= len(free)
+            for id in free:
+                del self.batch_of[id]
+            self._ask(len(free), more=True)
+
+    def _ask(self, k: int | None = None, more: bool = False) -> list[Id]:
         self.busy = True
+        wanted = min(k or self.batch_size, self.learner.left)
         try:
-            k = min(self.batch_size, self.learner.left)
-            self._number(self.learner.ask(k, of=self.of).tolist())
+            ids: list[Id] = self.learner.ask(wanted, people=self.of).tolist()
+            self._number(ids, more)
             self._explain()
             self.trouble = None
+            return ids
         except InputError:
-            if self.learner.left >= k:  # else the last items were answered meanwhile: there is less to ask for
+            if self.learner.left >= wanted:  # else the last items were answered meanwhile: there is less to ask for
                 raise
+            return []
         finally:
             self.busy = False
 
-    def _number(self, ids: list[Id]) -> None:
-        self.sizes.append(len(ids))
+    def _number(self, ids: list[Id], more: bool = False) -> None:
+        """Give ids the number of a new batch, or with `more` that of the last."""
+        if more and self.sizes:
+            self.sizes[-1] += len(ids)
+        elif ids:
+            self.sizes.append(len(ids))
         self.batch_of.update(dict.fromkeys(ids, len(self.sizes)))
 
     def batch(self, id: Id, pending: list[Id]) -> dict[str, int] | None:
-        """The batch that an item belongs to: its number from 1, its size, and how many of it are done."""
+        """The batch of an item: its number from 1, its size, and how many of it are done."""
         number = self.batch_of.get(id)
         if number is None:
             return None
         still_open = sum(self.batch_of.get(other) == number for other in pending)
-        return {"number": number, "size": self.sizes[number - 1], "done": self.sizes[number - 1] - still_open}
+        size = self.sizes[number - 1]
+        return {"number": number, "size": size, "done": size - still_open}
 
     def _explain(self) -> None:
-        """Keep why the last batch was picked: its model is at hand now."""
+        """Keep why the last batch was picked, and the model's guesses: its model is at hand now."""
         ids = self.learner.batches[-1].tolist()
         try:
             why = self.learner.explain()
@@ -119,4 +152,5 @@ class Picker:
             self.why.update(dict.fromkeys(ids, RANDOM))
             return
         self.why.update(zip(ids, reasons(why, self.size), strict=True))
-        self.guess.update(zip(ids, zip(why.label.tolist(), why.confidence.tolist(), strict=True), strict=True))
+        guesses = self.learner.team.guesses(ids, GUESSES)
+        self.guess.update(zip(ids, guesses or [], strict=False))

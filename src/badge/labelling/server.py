@@ -11,124 +11,169 @@ from importlib import resources
 from typing import Any
 
 from badge.errors import BadgeError, InputError, MissingExtraError
+from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
-from badge.labelling.images import CONTENT_TYPES
+from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
 
-__all__ = ["app_of", "is_local", "serve"]
+__all__ = ["app_of", "is_local", "serve", "shown_host"]
 
-STATIC = {
-    "label.css": "text/css",
-    "api.js": "text/javascript",
-    "draw.js": "text/javascript",
-    "label.js": "text/javascript",
-    "review.js": "text/javascript",
+STATIC = {"label.css": "text/css"} | {
+    f"{name}.js": "text/javascript"
+    for name in ("api", "classes", "dialogs", "disagreements", "draw", "find", "label", "overview", "review", "team")
 }
-PAGES = {"/": "label.html", "/labels": "review.html"}
-#: a training in the background gives way to a waiting answer after so long
+#: address -> file and the role that may open it
+PAGES = {
+    "/": ("label.html", "label"),
+    "/labels": ("review.html", "label"),
+    "/disagreements": ("disagreements.html", "adjudicate"),
+    "/team": ("team.html", "admin"),
+}
+#: a training in the background gives way to a waiting answer after this time
 SWITCH_SECONDS = 0.0005
-#: longest name of a person, reason of a skip, and id of a client or request
-LONGEST = 200
+#: fields that hold a text of one line; those in LOOSE may be empty
+TEXTS, LOOSE = {"request", "client", "name", "reason", "text", "role", "person"}, {"reason", "text"}
+NOT_YOURS = "Your link does not allow that: ask whoever started the server."
 
 
-def app_of(session: Session, key: str, host: str = "127.0.0.1", port: int = 8600, person: str | None = None) -> Any:
-    """The ASGI application. `person` is the name that answers bear where nobody gives one; None asks for it."""
+def app_of(
+    session: Session,
+    people: People,
+    host: str = "127.0.0.1",
+    port: int = 8600,
+    suggested: str = "",
+    public: str | None = None,
+    guidelines: str = "",
+) -> Any:
+    """The ASGI application. `suggested` is offered as the name of a new visitor; `public` is the address of a proxy."""
     try:
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request
-        from starlette.responses import FileResponse, JSONResponse, Response
+        from starlette.responses import JSONResponse, Response
         from starlette.routing import Route
     except ImportError:
         raise MissingExtraError("the labelling page", "starlette", "label") from None
 
-    def writes(call: Callable[..., dict[str, Any]], *fields: str) -> Any:
+    class Json(JSONResponse):
+        def render(self, content: Any) -> bytes:  # an old journal may hold half of a surrogate pair
+            return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+    def may(request: Request, role: str) -> bool:
+        visitor: Visitor = request.scope["visitor"]
+        return role in visitor.may
+
+    def writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Any:
         async def endpoint(request: Request) -> Response:
+            if not may(request, role):
+                return Json({"refused": NOT_YOURS}, status_code=403)
+            visitor: Visitor = request.scope["visitor"]
             try:
-                values = _fields(await request.body(), fields)
-                return JSONResponse(await run_in_threadpool(partial(call, **values)))
+                values = _fields(await request.body(), names, visitor)
+                return Json(await run_in_threadpool(partial(call, **values)))
             except Refused as refused:
-                return JSONResponse({"refused": str(refused)}, status_code=409)
+                return Json({"refused": str(refused)}, status_code=409)
             except (BadgeError, ValueError) as error:
-                return JSONResponse({"error": str(error)}, status_code=400)
+                return Json({"error": str(error)}, status_code=400)
 
-        return endpoint
+        return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
 
-    def state(request: Request) -> Response:
-        client = request.query_params.get("client", "")
-        session.stay(client)
-        return JSONResponse({**session.state(), "person": person, "of": session.of})
+    def reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Any:
+        def endpoint(request: Request) -> Response:
+            if not may(request, role):
+                return Json({"error": NOT_YOURS}, status_code=403)
+            try:
+                found = call(request)
+            except (BadgeError, ValueError, OSError) as error:
+                return Json({"error": str(error)}, status_code=404)
+            return found if isinstance(found, Response) else Json(found)
 
-    def labels(request: Request) -> Response:
+        return Route(path, endpoint)
+
+    def state(request: Request) -> dict[str, Any]:
+        session.stay(request.query_params.get("client", ""))
+        visitor: Visitor = request.scope["visitor"]
+        about = {"name": visitor.name, "role": visitor.role, "may": visitor.may, "suggested": suggested}
+        return {**session.state(), "visitor": about, "guidelines": guidelines}
+
+    def labels(request: Request) -> dict[str, Any]:
         asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
-        if not asked["page"].isdigit():
-            asked["page"] = "0"
-        return JSONResponse(session.board.find(session.position, **asked))
+        visitor: Visitor = request.scope["visitor"]
+        if visitor.name is not None and not may(request, "adjudicate"):
+            asked["by"] = visitor.name  # one's own labels
+        return session.board.find(session.items.position, **asked)
 
     def file(request: Request) -> Response:
-        try:
-            position = session.position(request.query_params.get("id", ""))
-        except InputError:
-            return JSONResponse({"error": "there is no such item"}, status_code=404)
+        position = session.items.position(request.query_params.get("id", ""))
         if session.source.kind != "image":
-            return JSONResponse({"error": "the items of this pool are no files"}, status_code=404)
-        path = session.source.pool.paths[position]
+            raise InputError("the items of this pool are no files")
+        media, body = session.source.pool.shown(position)
         headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, max-age=3600"}
-        return FileResponse(path, media_type=CONTENT_TYPES[path.suffix.lower()], headers=headers)
+        return Response(body, media_type=media, headers=headers)
 
     def export(request: Request) -> Response:
         kind = request.path_params["kind"]
-        made = {"csv": session.board.as_csv, "jsonl": session.board.as_jsonl}.get(kind)
+        made = {"csv": session.exports.as_csv, "jsonl": session.exports.as_jsonl}.get(kind)
         if made is None:
-            return JSONResponse({"error": "labels.csv and labels.jsonl are there"}, status_code=404)
+            raise InputError("there are labels.csv and labels.jsonl")
         media = "text/csv" if kind == "csv" else "application/x-ndjson"
         headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
-        return Response(made(session.position), media_type=media, headers=headers)
+        return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
 
-    def page(request: Request) -> Response:
-        return Response(_static(PAGES[request.url.path]), media_type="text/html")
+    def page(name: str, request: Request) -> Response:
+        return Response(_static(name), media_type="text/html")
 
     def static(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in STATIC:
-            return JSONResponse({"error": "there is no such file"}, status_code=404)
+            raise InputError("there is no such file")
         return Response(_static(name), media_type=STATIC[name])
 
-    who = ("request", "client", "name")
+    desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}")
+    who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
         routes=[
-            *(Route(path, page) for path in PAGES),
-            Route("/static/{name}", static),
-            Route("/file", file),
-            Route("/export/labels.{kind}", export),
-            Route("/api/state", state),
-            Route("/api/labels", labels),
-            Route("/api/next", writes(session.next, "client", "name"), methods=["POST"]),
-            Route("/api/answer", writes(session.answer, *who, "id", "label"), methods=["POST"]),
-            Route("/api/skip", writes(session.skip, *who, "id", "reason"), methods=["POST"]),
-            Route("/api/undo", writes(session.undo, *who), methods=["POST"]),
-            Route("/api/relabel", writes(session.relabel, "request", "name", "id", "label"), methods=["POST"]),
-            Route("/api/unskip", writes(session.unskip, "request", "id"), methods=["POST"]),
+            *(reads(path, partial(page, name), role) for path, (name, role) in PAGES.items()),
+            reads("/static/{name}", static),
+            reads("/file", file),
+            reads("/export/labels.{kind}", export, "adjudicate"),
+            reads("/api/state", state),
+            reads("/api/labels", labels),
+            writes(session.next, "client", "name"),
+            writes(session.answer, *who, *item, "label", "seconds?"),
+            writes(session.skip, *who, *item, "reason?"),
+            writes(session.undo, *who),
+            writes(desk.remark, "request", "name", "id", "text?", "flag?"),
+            writes(desk.change, "request", "name", "ids", "labels", role="adjudicate"),
+            writes(desk.take_back, "request", "name", "id", "reason?", role="adjudicate"),
+            writes(desk.unskip, "request", "name", "id", role="adjudicate"),
+            writes(desk.link, "person", "role?", role="admin"),
+            writes(desk.revoke, "person", role="admin"),
+            reads("/api/disagreements", lambda request: desk.disagreements(), "adjudicate"),
+            reads("/api/team", lambda request: desk.dashboard(), "admin"),
         ]
     )
-    return Guard(app, key, hosts_of(host), port, is_local(host))
+    return Guard(app, people, hosts_of(host, public), port, is_local(host), public)
 
 
-def serve(
-    session: Session, key: str, host: str, port: int, person: str | None, listen: socket.socket | None = None
-) -> None:
+def serve(app: Any, session: Session, host: str, port: int, listen: socket.socket | None = None) -> None:
     """Run until it is stopped; what was answered is on disk however that happens."""
     try:
         import uvicorn
     except ImportError:
         raise MissingExtraError("the labelling page", "uvicorn", "label") from None
-    app = app_of(session, key, host, port, person)
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False, timeout_keep_alive=30)
     try:
         uvicorn.Server(config).run(sockets=None if listen is None else [listen])
     finally:
         session.close()
+
+
+def shown_host(host: str) -> str:
+    """The name of the server in an address."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"[{name}]" if ":" in name else name
 
 
 def is_local(host: str) -> bool:
@@ -140,19 +185,28 @@ def _static(name: str) -> bytes:
     return (resources.files("badge.labelling") / "static" / name).read_bytes()
 
 
-def _fields(body: bytes, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a JSON object, each present; texts that name something are short texts."""
+def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, Any]:
+    """The named fields of a JSON object; those with ? may be missing. Texts are trimmed and valid Unicode."""
     try:
         given = json.loads(body)
-    except ValueError:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("the request holds half of a character (a lone surrogate)") from None
+    except (ValueError, RecursionError):
         raise InputError("the request is no JSON") from None
-    missing = [name for name in names if not isinstance(given, dict) or name not in given]
-    if missing:
-        raise InputError(f"the request lacks {missing[0]!r}")
-    for name in {"request", "client", "name", "reason"} & set(names):
-        value = given[name]
-        if value is None and name == "reason":
-            continue
-        if not isinstance(value, str) or len(value) > LONGEST or (not value.strip() and name != "reason"):
-            raise InputError(f"{name!r} must be a text of 1 to {LONGEST} characters")
-    return {name: given[name] for name in names}
+    if not isinstance(given, dict):
+        raise InputError("the request is no JSON object")
+    if visitor.name is not None:
+        given["name"] = visitor.name  # the link says who it is
+    found: dict[str, Any] = {}
+    for name in names:
+        key = name.removesuffix("?")
+        if key not in given and key == name:
+            raise InputError(f"the request lacks {key!r}")
+        value = given.get(key)
+        if key in TEXTS and not (value is None and key != name):
+            if not isinstance(value, str):
+                raise InputError(f"{key!r} must be a text")
+            value = plain_name(value, key) if value.strip() or key not in LOOSE else ""
+        found[key] = value
+    return found

@@ -1,26 +1,31 @@
-"""What the page speaks to: items lent and answered, over one learner. Every answer is on disk before a call returns."""
+"""What the page speaks to: items out, answers in, over one learner. Every answer is on disk before a call returns."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from badge.core.rng import generator
-from badge.errors import InputError
 from badge.labelling.board import Board
+from badge.labelling.exporting import Exports
+from badge.labelling.items import Items
 from badge.labelling.lending import LOAN_SECONDS, Loans
 from badge.labelling.picking import Picker
 from badge.labelling.sources import Id, Source
-from badge.labelling.words import UNKNOWN, WHILE_PICKING
+from badge.labelling.words import BETWEEN, TEST, UNKNOWN, WHILE_PICKING
 from badge.learner import ActiveLearner
 
 __all__ = ["Refused", "Session"]
 
-#: answers of the last requests, for those that come twice
+#: replies that are remembered, for requests that come twice
 REMEMBERED = 10_000
-#: draws at random before the pool counts as used up
+#: draws at random before the whole pool is looked at
 TRIES = 200
+#: share of the items that come from the test sample while it is mixed in
+TEST_SHARE = 0.25
 Reply = dict[str, Any]
 
 
@@ -31,8 +36,9 @@ class Refused(Exception):
 class Session:
     """Several people at one learner. A client is one open page, a name is a person; all calls are thread-safe.
 
-    An item is lent to one client at a time, in pick order. A request that comes twice has one effect: the second gets the
-    first one's reply. Where the queue is empty while a model is training, items are drawn at random: nobody waits.
+    An item is lent to one client at a time, in pick order. A request that comes twice has one effect, after a restart
+    too: the journal knows its number. While a model trains and the queue is empty, items are drawn at random, so that
+    nobody waits. `adjudicator` decides ties; without one a third person is asked.
     """
 
     def __init__(
@@ -42,130 +48,196 @@ class Session:
         batch_size: int = 50,
         of: int = 1,
         loan_seconds: float = LOAN_SECONDS,
+        adjudicator: str | None = None,
+        test_first: bool = False,
+        loans: Path | None = None,
     ) -> None:
-        self.learner, self.source, self.of = learner, source, of
+        self.learner, self.source, self.of, self.adjudicator = learner, source, of, adjudicator
+        self.items, self.team, self.test_first = Items(source), learner.team, test_first
         self.picker = Picker(learner, len(source), batch_size, of)
-        self.board = Board(learner, source)
-        self._loans = Loans(loan_seconds)
+        self.board = Board(learner, source, of)
+        self.exports = Exports(learner, self.items)
+        self._loans = Loans(loan_seconds, file=loans)
+        self.picker.is_out = self._loans.is_out
         self._lock = threading.Lock()
-        self._last: dict[str, list[Id]] = {}  # of each client, what it answered or skipped
-        self._correcting: dict[str, Id] = {}
+        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)  # a client does one thing at a time
+        self._undone: dict[str, list[Id]] = {}  # of each client, what it went back to since its last answer
         self._replies: OrderedDict[str, Reply] = OrderedDict()
-        self._rng = generator(None)  # who gets what meanwhile is no part of the experiment
+        self._journalled = self.team.requests(REMEMBERED)
+        self._rng = generator(None)  # who gets which item is no part of the experiment
         self.picker.start()
 
     def close(self) -> None:
         self.picker.stop()
         self.learner.close()
 
-    # -- items out, answers in -----------------------------------------------------------------------------------
+    # -- items out -----------------------------------------------------------------------------------------------
 
     def next(self, client: str, name: str) -> Reply:
-        """The item that the client has, or its next one; {"done": …} where none is left for this person."""
+        """The item that the client has, or its next one; without "id": none is left for this person."""
         with self._lock:
-            if (id := self._correcting.get(client)) is not None:
-                return self._task(id, was=self._said(id, name))
-            pending = self.learner.pending.tolist()
-            held = self._loans.held(client)
-            if held is not None and self._is_open(held, name):
-                return self._task(held)
-            mine = pending if self.of == 1 else [id for id in pending if self._is_open(id, name)]
-            id = self._loans.lend(mine, client)
+            loan = self._loans.held(client)
+            if loan is not None and loan.again:
+                return self._task(loan.id, was=self._said(loan.id, name))
+            if loan is not None and self._is_open(loan.id, name):
+                return self._task(loan.id)
+            id = self._loans.lend(self._queue(name), client)
             if id is None and self.of == 1:
                 id = self._loans.lend(self._drawn(), client)
-            self.picker.wake()
-            if id is not None:
-                return self._task(id)
-            waiting = self.picker.busy or bool(pending) or self.learner.left > 0
-            return {"done": not waiting, "waiting": waiting, **self._around()}
+        self.picker.wake()
+        if id is not None:
+            return self._task(id)
+        ties, pending = self.team.ties(), self.learner.pending.tolist()
+        tied = bool(ties) and all(id in ties for id in pending) and not self.learner.left
+        waiting = tied or self.picker.busy or bool(pending) or self.learner.left > 0
+        return {"done": not waiting, "waiting": waiting, "tied": tied, **self.state()}
+
+    def _queue(self, name: str) -> list[Id]:
+        """What this person can answer, in order; items of the test sample come first, or mixed in."""
+        pending: list[Id] = self.learner.pending.tolist()
+        if self.of > 1:
+            pending = [id for id in pending if self._is_open(id, name)]
+        test = self.team.test
+        if not test:
+            return pending
+        sample, picks = [id for id in pending if id in test], [id for id in pending if id not in test]
+        sample_now = self.test_first or not picks or self._rng.random() < TEST_SHARE
+        return [*sample, *picks] if sample_now else [*picks, *sample]
 
     def _drawn(self) -> list[Id]:
         """Some items at random that nobody was asked about, for the time that the next batch takes."""
-        if not self.picker.busy and self.picker.trouble is None:
-            self.picker.wake()
         positions = self._rng.integers(len(self.source), size=TRIES).tolist()
         found = [id for id in map(self.source.id, positions) if self.learner.item(id).free]
-        if not found and self.learner.left > 0:  # the pool is nearly used up: look at all of it
+        if not found and self.learner.left > 0:  # the pool is nearly used up
             found = self.learner.candidates.tolist()
         return found
 
     def _is_open(self, id: Id, name: str) -> bool:
         """Whether this person can answer an item."""
         item = self.learner.item(id)
-        return item.free or (item.pending and name not in item.votes)
+        tie = self.adjudicator is not None and len(item.votes) >= self.of > 1
+        return item.free or (item.pending and name not in item.votes and not tie)
 
-    def answer(self, request: str, client: str, name: str, id: Any, label: Any) -> Reply:
-        """Take a label; then the next item."""
-        if (known := self._replies.get(request)) is not None:
-            return known
-        id = self._id(id)
-        correcting = self._correcting.get(client) == id
-        try:
-            if correcting:
-                self.learner.relabel(id, label, by=name)
+    def _said(self, id: Id, name: str) -> Any:
+        """The label of an item: that of this person, if several people are asked."""
+        item = self.learner.item(id)
+        return item.votes.get(name) if self.of > 1 and item.votes else item.label
+
+    # -- answers in ----------------------------------------------------------------------------------------------
+
+    def answer(
+        self,
+        request: str,
+        client: str,
+        name: str,
+        id: Any,
+        shown: Any,
+        label: Any,
+        was: Any = None,
+        seconds: Any = None,
+    ) -> Reply:
+        """Take a label, or correct the one that the person looks at again; then the next item."""
+
+        def write() -> Reply:
+            item, before = self._seen(id, shown), self._said(self.items.id(id), name)
+            if was is None and before is not None:
+                with self._lock:
+                    self._loans.settle(item, client)
+                raise Refused(f"This item was labelled “{_words(before)}” meanwhile; that answer stands.")
+            if was is not None and before is None:
+                raise Refused("This item has no label of yours any more, so there is none to correct.")
+            if was is not None:
+                self.team.relabel(item, label, name, request)
             else:
-                self.learner.tell([id], [label], by=name, unasked=id not in self.learner.pending.tolist())
-        except InputError:
-            theirs = self.learner.item(id).label
-            if theirs is None or label not in self.learner.classes:
-                raise
-            with self._lock:
-                self._loans.settle(id)
-            raise Refused(f"This item was labelled “{theirs}” meanwhile; that answer stands.") from None
-        with self._lock:
-            self._settled(id, client)
-        return self._reply(request, client, name, {"saved": True, "id": id, "label": label, "corrected": correcting})
+                together = [item, *self.twins(item)] if self.of == 1 else [item]
+                self.team.tell(together, [label] * len(together), name, request, _seconds(seconds))
+            self._label_twins(item, name)
+            self._settled(item, client)
+            return {"saved": True, "id": str(item), "label": label, "corrected": was is not None}
 
-    def skip(self, request: str, client: str, name: str, id: Any, reason: str | None) -> Reply:
-        """Nobody can label this one; then the next item."""
-        if (known := self._replies.get(request)) is not None:
-            return known
-        id = self._id(id)
-        try:
-            self.learner.skip([id], reason or None)
-        except InputError as error:
-            raise Refused(f"This item has a label; it can be corrected, not skipped ({error}).") from None
-        with self._lock:
-            self._settled(id, client)
-        return self._reply(request, client, name, {"saved": True, "id": id, "skipped": True})
+        return self.once(request, client, name, write)
+
+    def skip(
+        self, request: str, client: str, name: str, id: Any, shown: Any, was: Any = None, reason: str | None = None
+    ) -> Reply:
+        """Nobody can label this one; a label that it has is taken back. Then the next item."""
+
+        def write() -> Reply:
+            item = self._seen(id, shown)
+            if was is None and self.learner.item(item).label is not None:
+                raise Refused("This item was labelled meanwhile; that answer stands.")
+            together = [item, *self.twins(item)]
+            self.team.skip(together, reason or None, name, request, labelled=was is not None)
+            self._settled(item, client)
+            return {"saved": True, "id": str(item), "skipped": True}
+
+        return self.once(request, client, name, write)
 
     def undo(self, request: str, client: str, name: str) -> Reply:
-        """Back to what this client (or, after a restart, this person) answered last. A label stands until it is corrected."""
-        if (known := self._replies.get(request)) is not None:
-            return known
+        """Back to what this person answered before; a label stands until it is corrected."""
+
+        def write() -> Reply:
+            loan = self._loans.held(client)
+            if loan is not None and loan.request == request:  # it came before a restart
+                return {"undone": str(loan.id)}
+            gone = self._undone.setdefault(client, [])
+            item = next((id for id in self.team.answered_by(name) if id not in gone), None)
+            if item is None:
+                raise Refused("There is nothing to undo.")
+            gone.append(item)
+            if item in self.learner.skipped:
+                self.team.unskip([item, *self.twins(item, skipped=True)], request)
+                with self._lock:
+                    self._loans.lend([item], client)
+            else:
+                with self._lock:
+                    self._loans.look_again(item, client, request)
+            return {"undone": str(item)}
+
+        return self.once(request, client, name, write)
+
+    def once(self, request: str, client: str, name: str | None, write: Callable[[], Reply]) -> Reply:
+        """Do what a request asks for, unless it was done: then its reply again. With a name, the next item follows."""
+        with self._turns[client]:
+            if (known := self._replies.get(request)) is not None:
+                return known
+            said = {"saved": True, **self._journalled[request]} if request in self._journalled else write()
+            self.picker.wake()
+            reply = {**said, "next": self.next(client, name)} if name is not None else said
+            with self._lock:
+                self._replies[request] = reply
+                while len(self._replies) > REMEMBERED:
+                    self._replies.popitem(last=False)
+            return reply
+
+    def _seen(self, id: Any, shown: Any) -> Id:
+        """The item of an answer, which names what the person saw of it."""
+        item = self.items.id(id)
+        if shown != self.items.seal(item):
+            raise Refused("This item has changed since it was shown: look at it again.")
+        return item
+
+    def _settled(self, id: Id, client: str) -> None:
         with self._lock:
-            stack = self._last.setdefault(client, [])
-            id = stack.pop() if stack else self._last_of(name)
-        if id is None:
-            raise Refused("There is nothing to undo.")
-        if id in self.learner.skipped:
-            self.learner.unskip([id])
-            with self._lock:
-                self._loans.lend([id], client)
-        else:
-            with self._lock:
-                self._correcting[client] = id
-        return self._reply(request, client, name, {"undone": id})
-
-    def relabel(self, request: str, name: str, id: Any, label: Any) -> Reply:
-        """Correct a label from the list; of an item that several labelled, the label itself, whatever they said."""
-        if (known := self._replies.get(request)) is not None:
-            return known
-        id = self._id(id)
-        self.learner.relabel(id, label, by=None if self.of > 1 else name)
+            self._loans.settle(id, client)
+            self._undone.pop(client, None)
         self.board.changed()
-        self.picker.wake()
-        return self._remember(request, {"saved": True, "id": id, "label": label, "overview": self.board.overview()})
 
-    def unskip(self, request: str, id: Any) -> Reply:
-        """Back to the pool with an item that was skipped."""
-        if (known := self._replies.get(request)) is not None:
-            return known
-        id = self._id(id)
-        self.learner.unskip([id])
-        self.board.changed()
-        self.picker.wake()
-        return self._remember(request, {"saved": True, "id": id, "overview": self.board.overview()})
+    # -- identical items ---------------------------------------------------------------------------------------------
+
+    def twins(self, id: Id, skipped: bool = False) -> list[Id]:
+        """Items with the same content that still need an answer, or that were skipped with it."""
+        known = [(other, self.learner.item(other)) for other in self.items.twins(id)]
+        return [other for other, item in known if (item.skipped if skipped else item.free or item.pending)]
+
+    def _label_twins(self, id: Id, name: str) -> None:
+        """Give items with the same content the label of this one, once it has one."""
+        label = self.learner.item(id).label
+        others = [other for other in self.items.twins(id) if self.learner.item(other).label != label]
+        if label is not None and others:
+            self.team.decide(others, [label] * len(others), name)
+
+    # -- the rest --------------------------------------------------------------------------------------------------
 
     def stay(self, client: str) -> None:
         """The client is still there: its loan is renewed."""
@@ -176,56 +248,37 @@ class Session:
 
     def state(self) -> Reply:
         """All that is around an item: progress, classes, advice."""
-        return self._around()
-
-    def position(self, id: Any) -> int:
-        """Where in the pool an id is; ids are the only way to an item."""
-        try:
-            return int(self.learner.positions([id])[0])
-        except InputError:
-            raise InputError(f"there is no item {str(id)[:80]!r} in this pool") from None
-
-    def _id(self, id: Any) -> Id:
-        return self.source.id(self.position(id))
+        return {"overview": {**self.board.overview(), "picking": self.picker.busy, "trouble": self.picker.trouble}}
 
     def _task(self, id: Id, was: Any = None) -> Reply:
-        guess, pending = self.picker.guess.get(id), self.learner.pending.tolist()
-        asked = id in pending or id in self.picker.batch_of
+        pending = self.learner.pending.tolist()
+        asked, test = id in pending or id in self.picker.batch_of, id in self.team.test
+        why = TEST if test else self.picker.why.get(id, UNKNOWN) if asked else WHILE_PICKING
+        guesses = [] if test else self.picker.guess.get(id, [])
         return {
-            "id": id,
-            "item": self.source.shown(self.position(id)),
-            "why": self.picker.why.get(id, UNKNOWN) if asked else WHILE_PICKING,
-            "guess": None if guess is None else {"label": self.learner.classes[guess[0]], "confidence": guess[1]},
+            "id": str(id),
+            "shown": self.items.seal(id),
+            "item": self.items.shown(id),
+            "why": why,
+            "guesses": [{"label": self.learner.classes[code], "confidence": share} for code, share in guesses],
+            "suggested": self.items.suggested(id),
             "was": was,
-            "batch": self.picker.batch(id, pending),
-            **self._around(),
+            "batch": None if test else self.picker.batch(id, pending),
+            "between": "Test sample" if test else BETWEEN,
+            **self.remarks(id),
+            **self.state(),
         }
 
-    def _around(self) -> Reply:
-        overview = self.board.overview()
-        return {"overview": {**overview, "picking": self.picker.busy, "trouble": self.picker.trouble}}
+    def remarks(self, id: Id) -> Reply:
+        remarks, flagged = self.team.remarks(id)
+        return {"remarks": [{"by": by, "text": text} for by, text in remarks], "flagged": flagged}
 
-    def _settled(self, id: Id, client: str) -> None:
-        self._loans.settle(id)
-        self._correcting.pop(client, None)
-        self._last.setdefault(client, []).append(id)
-        self.board.changed()
 
-    def _said(self, id: Id, name: str) -> Any:
-        """What an item was labelled: by this person, where several are asked."""
-        item = self.learner.item(id)
-        return item.votes.get(name, item.label)
+def _words(label: Any) -> str:
+    return ", ".join(map(str, label)) or "none" if isinstance(label, list) else str(label)
 
-    def _last_of(self, name: str) -> Id | None:
-        return next((row.id for row in reversed(self.learner.history.rows) if row.by == name), None)
 
-    def _reply(self, request: str, client: str, name: str, said: Reply) -> Reply:
-        self.picker.wake()
-        return self._remember(request, {**said, "next": self.next(client, name)})
-
-    def _remember(self, request: str, reply: Reply) -> Reply:
-        with self._lock:
-            self._replies[request] = reply
-            while len(self._replies) > REMEMBERED:
-                self._replies.popitem(last=False)
-        return reply
+def _seconds(value: Any) -> float | None:
+    """The time that a person took, as the page measured it."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
+    return round(float(value), 1) if plain else None

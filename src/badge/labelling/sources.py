@@ -121,6 +121,8 @@ def _ids(values: list[Any], path: Path, column: str) -> list[Id]:
 
 def _plain(value: Any) -> str | int | float | bool | None:
     """A value that JSON can carry to the page."""
+    if isinstance(value, int) and abs(value) > 2**53:
+        return str(value)  # JavaScript would round it
     if isinstance(value, int | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text

@@ -6,13 +6,15 @@ import math
 
 from badge.strategies.explain import Explanation
 
-__all__ = ["RANDOM", "UNKNOWN", "WHILE_PICKING", "reasons"]
+__all__ = ["BETWEEN", "RANDOM", "TEST", "UNKNOWN", "WHILE_PICKING", "reasons"]
 
 RANDOM = "Drawn at random: there is no model yet that could choose."
 WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
+TEST = "Part of the test sample: drawn at random, never trained on, it shows how good the model really is."
+UNKNOWN = "Picked by the model."
+BETWEEN = "Between two batches"
 #: probability of the best guess above which a model counts as sure
 SURE = 0.95
-UNKNOWN = "Picked by the model."
 
 
 def reasons(why: Explanation, pool: int) -> list[str]:
@@ -30,7 +32,7 @@ def reasons(why: Explanation, pool: int) -> list[str]:
         parts = [_unsure(float(confidence)), _new(float(distance), middle)]
         if (
             covered > 1 and confidence <= SURE
-        ):  # all that a model is sure of lies together, near whatever is picked there
+        ):  # items that a model is sure of lie together, near whatever is picked there
             parts.append(f"{int(covered):,} of {pool:,} items are nearest to it.")
         texts.append(" ".join(parts))
     return texts

@@ -24,7 +24,7 @@ class Given:
 
     event: int  #: number of the event, and line of the journal
     at: str | None  #: when, UTC
-    kind: str  #: initial, tell, unasked, import or relabel
+    kind: str  #: initial, tell, unasked, import, relabel or decide
     id: Id
     label: Any
     by: str | None
@@ -101,6 +101,8 @@ class Story:
                 case e.Tell():
                     way = "import" if record.source is not None else "unasked" if record.unasked else "tell"
                     self._add(record, way, record.ids, record.labels, record.by)
+                case e.Decide():
+                    self._add(record, "decide", record.ids, record.labels, record.by)
                 case e.Relabel():
                     self._add(record, "relabel", [record.id], [record.label], record.by)
         return History(list(self._rows))

@@ -29,6 +29,7 @@ from badge.learner.ids import Ids, own_ids
 from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
+from badge.learner.team import Team
 from badge.learner.transfer import imported
 from badge.learner.work import Snapshot, Work, without_taken
 from badge.models import predict
@@ -283,6 +284,11 @@ class ActiveLearner:
     def round(self) -> int:
         """Number of asks before the labels last changed; the model's randomness derives from (seed, round)."""
         return self._book.look(lambda now: now.label_round)
+
+    @property
+    def team(self) -> Team:
+        """For several people at one pool: requests with numbers, decisions, comments, a test sample."""
+        return Team(self)
 
     # -- the model and what it says --------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from badge.journal.events import Id
 from badge.learner.classes import Classes, Code, short
 from badge.learner.ids import Ids, listed
 from badge.learner.memory import merged
+from badge.learner.shared import fold
 
 __all__ = ["Checked", "Ledger"]
 
@@ -48,6 +49,10 @@ class Ledger:
         self.people: dict[Id, int] = {}  # number of people, of ids that several are asked to label
         self.votes: dict[Id, dict[str, Code]] = {}  # of these ids, who gave which label
         self.decided: set[Id] = set()  # of these ids, those labelled by `relabel` whatever the votes
+        self.test: dict[Id, None] = {}  # the test sample: never picked, never trained on
+        self.tested: list[tuple[int, list[Any]]] = []  # labels of a model, and what it predicts for the sample
+        self.remarks: dict[Id, list[tuple[str, str]]] = {}  # who said what about an example
+        self.flagged: set[Id] = set()
         self.asks: list[tuple[int, e.Ask]] = []  # with the number of the event
         self.number = 0  # of the last event that was folded in
         self.revision = 0  # of the last event that changed a label
@@ -63,7 +68,7 @@ class Ledger:
 
     def initial(self, labels: Mapping[Any, Any]) -> e.Initial:
         ids = self.ids.plain(list(labels))
-        codes = dict(zip(ids, self._encode(ids, list(labels.values())), strict=True))
+        codes = dict(zip(ids, self.encode(ids, list(labels.values())), strict=True))
         ordered = self.ids.sort(codes)  # the order of the mapping means nothing
         return e.Initial(ids=ordered, labels=[self.classes.decode(codes[id]) for id in ordered])
 
@@ -78,7 +83,7 @@ class Ledger:
         if len(plain) != len(given):
             raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
         new: dict[Id, Code] = {}
-        for id, code in zip(plain, self._encode(plain, given), strict=True):
+        for id, code in zip(plain, self.encode(plain, given), strict=True):
             known = new.get(id, self._known(id, by, people))
             if known is None:
                 self._check_tellable(id, unasked)
@@ -107,16 +112,16 @@ class Ledger:
         known = votes[by] if votes and by is not None else self.labels.get(plain)
         return None if known == code else (e.Relabel(id=plain, label=self.classes.decode(code), by=by), [code])
 
-    def skip(self, ids: Any, reason: str | None = None) -> Checked | None:
+    def skip(self, ids: Any, reason: str | None = None, labelled: bool = False) -> Checked | None:
         plain = self.ids.plain(ids)
         if reason is not None and not isinstance(reason, str):
             raise InputError(f"a reason is a text, not {reason!r:.60}")
         reason = None if reason is None else str(reason)
-        labelled = [id for id in plain if id in self.labels]
-        if labelled:
-            raise InputError(f"id {labelled[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
+        taken = [] if labelled else [id for id in plain if id in self.labels]
+        if taken:
+            raise InputError(f"id {taken[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
         new = [id for id in dict.fromkeys(plain) if id not in self.skipped or self.skipped[id] != reason]
-        return (e.Skip(ids=new, reason=reason), ()) if new else None
+        return (e.Skip(ids=new, reason=reason, labelled=labelled), ()) if new else None
 
     def unskip(self, ids: Any) -> Checked | None:
         new = [id for id in dict.fromkeys(self.ids.plain(ids)) if id in self.skipped]
@@ -149,7 +154,7 @@ class Ledger:
                 f"pending are {short(list(self.pending))}"
             )
 
-    def _encode(self, ids: Sequence[Id], labels: Iterable[Any]) -> list[Code]:
+    def encode(self, ids: Sequence[Id], labels: Iterable[Any]) -> list[Code]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]
 
     # -- the fold --------------------------------------------------------------------------------------------------
@@ -171,6 +176,8 @@ class Ledger:
             case e.Unskip() | e.Release():
                 for id in self.ids.plain(record.ids):
                     (self.skipped if isinstance(record, e.Unskip) else self.pending).pop(id, None)
+            case e.Decide() | e.Remark() | e.SetAside():
+                fold(self, record, codes)
             case e.AddClass():
                 if codes is None and not self.broken:
                     self.classes.checked_new(record.name)
@@ -200,8 +207,8 @@ class Ledger:
             raise InputError("a second header")
         self.header, self.pool, self.strategy = record, record.pool, record.strategy
         given = self.ids.plain(record.initial.ids)
-        for id, code in zip(given, self._encode(given, record.initial.labels), strict=True):
-            self._set(id, code)
+        for id, code in zip(given, self.encode(given, record.initial.labels), strict=True):
+            self.set(id, code)
 
     def _ask(self, record: e.Ask, codes: Sequence[Code] | None) -> None:
         ids = record.ids
@@ -217,6 +224,8 @@ class Ledger:
         self.asks.append((self.number, record))
         if record.memory is not None and not (self.broken and record.memory.all is None):
             self.memory = merged(self.memory, record.memory)
+        if record.test is not None:
+            self.tested.append((len(self.labels.keys() - self.test.keys()), record.test))
         if (stop := record.stop) is not None:
             told = [tuple(code) if isinstance(code, list) else code for code in stop.codes]
             self.stop.update(zip(self.ids.plain(stop.ids), told, strict=True))
@@ -229,7 +238,7 @@ class Ledger:
         if codes is None and self.broken:
             self._learn_classes(record.labels)
             ids = self.ids.plain(ids)
-            codes = self._encode(ids, record.labels)
+            codes = self.encode(ids, record.labels)
         elif codes is None:
             checked = self.tell(ids, record.labels, record.by, record.unasked, record.people)
             ids, codes = ([], []) if checked is None else (checked[0].ids, checked[1])
@@ -241,7 +250,7 @@ class Ledger:
                 self.votes.setdefault(id, {})[record.by or ""] = code
                 self._count(id)
             else:
-                self._set(id, code)
+                self.set(id, code)
 
     def _relabel(self, record: e.Relabel, codes: Sequence[Code] | None) -> None:
         if codes is None and self.broken:
@@ -256,7 +265,7 @@ class Ledger:
             return
         if id in self.people:
             self.decided.add(id)
-        self._set(id, code)
+        self.set(id, code)
 
     def _count(self, id: Id) -> None:
         """The majority of the votes is the label; a tie, or too few of them, is pending."""
@@ -265,22 +274,29 @@ class Ledger:
         ranked = Counter(self.votes[id].values()).most_common(2)
         tie = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
         if not tie and len(self.votes[id]) >= self.people[id]:
-            self._set(id, ranked[0][0])
+            self.set(id, ranked[0][0])
         elif id in self.labels:
-            del self.labels[id]
+            self._unset(id)
             self.pending[id] = self.people[id]
-            self.revision = self.number
 
-    def _set(self, id: Id, code: Code) -> None:
+    def set(self, id: Id, code: Code) -> None:
         self.pending.pop(id, None)
         if self.labels.get(id) != code:
             self.labels[id] = code
-            self.revision = self.number
+            self.revision = self.revision if id in self.test else self.number
+
+    def _unset(self, id: Id) -> None:
+        if self.labels.pop(id, None) is not None:
+            self.revision = self.revision if id in self.test else self.number
 
     def _skip(self, record: e.Skip, codes: Sequence[Code] | None) -> None:
         if codes is None and not self.broken:
-            self.skip(record.ids, record.reason)
+            self.skip(record.ids, record.reason, record.labelled)
         for id in self.ids.plain(record.ids):
+            if record.labelled:
+                self._unset(id)
+                self.votes.pop(id, None)
+                self.decided.discard(id)
             if id not in self.labels:
                 self.pending.pop(id, None)
                 self.skipped[id] = record.reason
@@ -300,7 +316,7 @@ class Ledger:
 
     def labeled(self) -> tuple[IntArray, IntArray]:
         """Positions and targets, sorted by id: the same arrays however the labels came in."""
-        ids = self.ids.sort(self.labels)
+        ids = self.ids.sort(id for id in self.labels if id not in self.test)
         return self.ids.positions(ids), self.classes.targets([self.labels[id] for id in ids])
 
     def candidates(self) -> IntArray:

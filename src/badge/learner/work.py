@@ -55,6 +55,7 @@ class Snapshot:
     memory: dict[str, Any] | None
     stop: dict[Id, Code]
     stop_revision: int
+    test: list[Id]
     trained: bool  #: whether a batch was picked by a model before
 
     @property
@@ -78,6 +79,7 @@ class Snapshot:
             memory=ledger.memory,
             stop=dict(ledger.stop),
             stop_revision=ledger.stop_revision,
+            test=list(ledger.test),
             trained=any(ask.select_seconds is not None for _, ask in ledger.asks),
         )
 
@@ -121,6 +123,11 @@ class Work:
         if keep:
             self._trained = (state.taught, model)
         return model
+
+    @property
+    def last_outputs(self) -> Outputs | None:
+        """What the last model says about the whole pool, if one is kept."""
+        return None if self._predicted is None else self._predicted[1]
 
     def outputs(self, state: Snapshot, keep: bool = True) -> Outputs:
         """What the model of a snapshot says about the whole pool; row numbers are positions."""
@@ -206,6 +213,8 @@ class Work:
             return state.classes.predicted(rows.numpy(force=True))
 
         seen: dict[str, Any] = {"predicted": [state.classes.decode(code) for code in said(picks)]}
+        if state.test:
+            seen["test"] = [state.classes.decode(code) for code in said(self.ids.positions(state.test))]
         if state.stop_revision != state.revision:  # a new model
             ids = list(state.stop) or stop_set(self.ids, self.seed)
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from badge.core.progress import bar
 from badge.data.files import cache_folder
-from badge.labelling.images import CONTENT_TYPES, ImageFiles
+from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.project import Project
 from badge.labelling.label_studio.rounds import Picks
@@ -66,6 +66,4 @@ def fetched(client: Client, addresses: Sequence[str], folder: Path | None = None
 def _name(server: str, address: Any) -> str:
     """A file name of a server's address; the ending tells Pillow's kinds apart and is kept only where it is one."""
     ending = PurePosixPath(urlsplit(address).path).suffix.lower()
-    return hashlib.sha256(f"{server}\n{address}".encode()).hexdigest()[:32] + (
-        ending if ending in CONTENT_TYPES else ".png"
-    )
+    return hashlib.sha256(f"{server}\n{address}".encode()).hexdigest()[:32] + (ending if ending in ENDINGS else ".png")

@@ -10,15 +10,30 @@ export const element = (name, attributes = {}, ...children) => {
   return made;
 };
 
+const WIDE = 8; // fields that fit one column
+
 const fields = (pairs) =>
-  element("dl", { class: "fields" }, ...pairs.map(([name, value]) =>
+  element("dl", { class: pairs.length > WIDE ? "fields wide" : "fields" }, ...pairs.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", { dir: "auto" }, value === null ? "–" : String(value)))));
 
 const image = (item, id) => {
   const shown = element("img", { src: `/file?id=${encodeURIComponent(id)}`, alt: `Image ${item.name}` });
   const holder = element("figure", {}, shown, element("figcaption", { class: "dim" }, item.name));
-  shown.addEventListener("error", () => shown.replaceWith(element("p", { class: "broken" }, "This file cannot be shown as an image.")));
+  shown.addEventListener("error", async () => {
+    const said = await fetch(shown.src).then((response) => response.json()).catch(() => ({}));
+    shown.replaceWith(element("p", { class: "broken" }, said.error ?? "This file cannot be shown as an image."));
+  });
   return holder;
+};
+
+/** A button that is there as long as a text goes on below. */
+const moreBelow = (text) => {
+  const more = element("button", { type: "button", class: "quiet more", hidden: "" }, "More below ↓");
+  const look = () => { more.hidden = text.scrollHeight - text.clientHeight - text.scrollTop < 4; };
+  more.addEventListener("click", () => text.scrollBy({ top: text.clientHeight * 0.9 }));
+  text.addEventListener("scroll", look);
+  new ResizeObserver(look).observe(text);
+  return more;
 };
 
 /** What to show of an item. */
@@ -26,7 +41,8 @@ export const itemView = (item, id) => {
   if (item.kind === "image") return [image(item, id)];
   if (item.kind === "row") return [fields(item.fields)];
   const text = element("p", { class: item.text.length > 400 ? "text long" : "text", dir: "auto" }, item.text || "(an empty text)");
-  return item.fields.length ? [text, fields(item.fields)] : [text];
+  const shown = item.text.length > 400 ? [text, moreBelow(text)] : [text];
+  return item.fields.length ? [...shown, fields(item.fields)] : shown;
 };
 
 /** A name that may break after its joints: lost_or_stolen_card has no spaces. */
@@ -52,4 +68,25 @@ export const drawCurve = (svg, shares) => {
   path.setAttribute("points", shares.map(at).join(" "));
   svg.append(path);
   svg.setAttribute("aria-label", `Accuracy as it went, from ${percent(shares[0])} to ${percent(shares.at(-1))}`);
+};
+
+/** A text with some Markdown (headings, lists, paragraphs, **bold**, `code`) as elements; markup in it stays text. */
+export const markdown = (text) => {
+  const inline = (line) => line.split(/(\*\*[^*]+\*\*|`[^`]+`)/).map((part) =>
+    part.startsWith("**") && part.length > 4 ? element("b", {}, part.slice(2, -2))
+      : part.startsWith("`") && part.length > 2 ? element("code", {}, part.slice(1, -1)) : part);
+  const block = (lines) => {
+    const heading = /^#{1,6}\s+(.*)/.exec(lines[0]);
+    if (heading) return [element("h3", {}, ...inline(heading[1])), ...(lines.length > 1 ? block(lines.slice(1)) : [])];
+    if (lines.every((line) => /^\s*([-*]|\d+\.)\s/.test(line)))
+      return [element("ul", {}, ...lines.map((line) => element("li", {}, ...inline(line.replace(/^\s*([-*]|\d+\.)\s+/, "")))))];
+    return [element("p", {}, ...inline(lines.join(" ")))];
+  };
+  return text.split(/\n\s*\n/).map((part) => part.split("\n").filter((line) => line.trim())).filter((part) => part.length).flatMap(block);
+};
+
+/** Links to the pages that this visitor may open. */
+export const navigate = ({ visitor, overview }) => {
+  for (const link of document.querySelectorAll("nav [data-for]"))
+    link.hidden = !(link.dataset.for === "several" ? overview.of > 1 && visitor.may.includes("adjudicate") : visitor.may.includes(link.dataset.for));
 };

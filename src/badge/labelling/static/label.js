@@ -1,70 +1,43 @@
 // The page that labels: one item, its classes, what is known so far.
 
 import { client, connect, noticeOf, randomId } from "./api.js";
-import { breakable, drawCurve, element, itemView, number, percent } from "./draw.js";
+import { all, keyed, press, recent, showClasses, used } from "./classes.js";
+import { askComment, askName, askOne, askSkip, showHelp } from "./dialogs.js";
+import { element, itemView, markdown, navigate, percent } from "./draw.js";
+import { showOverview } from "./overview.js";
 
 const $ = (id) => document.getElementById(id);
-const KEYS = [..."123456789", ..."abcdefghijklmnopqrtvwxyz"]; // without s and u, which do something else
-const REASONS = ["I cannot tell", "None of the classes", "Broken or unreadable"];
 const POLL_MS = 1500;
 const STAY_MS = 60_000;
+const LONGEST_SECONDS = 600; // an item that lay open for longer says nothing about the person
 
 const server = connect(noticeOf($("notice")));
 let person = "";
+let several = false; // whether an item may have several classes
 let task = null; // the item on the page
-let classes = [];
+let shownAt = 0; // when it came, in the time of events
+let awayMs = 0; // how long the page was hidden since
+let hiddenAt = null;
+let chosen = []; // classes of the item, where it may have several
+let noneSure = false; // Enter was pressed once without a class
 let busy = false;
 let guessShown = sessionStorage.getItem("badge-guess") === "shown";
 
 const say = (text) => { $("said").textContent = text; };
+const words = (label) => (Array.isArray(label) ? label.join(", ") || "none" : label);
+const listed = (label) => (label === null || label === undefined ? [] : [label].flat());
 
 // -- showing -----------------------------------------------------------------------------------------------------
 
-const showClasses = (found) => {
-  const names = found.map((one) => one.name);
-  if (names.join("\n") === classes.join("\n")) return;
-  classes = names;
-  const many = names.length > 12;
-  $("find-row").hidden = !many;
-  document.body.classList.toggle("many", many);
-  $("classes").replaceChildren(...names.map((name, i) => {
-    const key = KEYS[i];
-    const button = element("button", { type: "button", class: "class" },
-      key ? element("kbd", {}, key) : "", breakable(name));
-    if (key) button.setAttribute("aria-keyshortcuts", key);
-    button.addEventListener("click", () => answer(name));
-    return button;
-  }));
-};
-
-const adviceOf = (seen) => {
-  if (seen.trouble) return `The next batch could not be chosen: ${seen.trouble}`;
-  if (seen.stop) return "The predictions have settled: more labels of this kind change little. You can stop.";
-  if (seen.changed === null) return "Whether you can stop is known after a few batches.";
-  return `The last model changed its mind about ${percent(seen.changed)} of the items: go on.`;
-};
-
-const showOverview = (seen) => {
-  showClasses(seen.classes);
-  const most = Math.max(1, ...seen.classes.map((one) => one.count));
-  const counted = classes.length > 12 ? seen.classes.filter((one) => one.count).sort((a, b) => b.count - a.count) : seen.classes;
-  $("counts").replaceChildren(...counted.map(({ name, count }) => element("li", {},
-    element("span", { class: "name" }, name), element("span", { class: "count" }, number(count)),
-    element("meter", { min: 0, max: most, value: count, "aria-hidden": "true" }))));
-  const skipped = seen.skipped ? `, ${number(seen.skipped)} skipped` : "";
-  $("total").textContent = `${number(seen.labelled)} of ${number(seen.size)}${skipped}`;
-  $("whole").max = seen.size;
-  $("whole").value = seen.labelled + seen.skipped;
-  $("accuracy").textContent = seen.accuracy === null ? "not known yet"
-    : `${percent(seen.accuracy)} of the last ${seen.predictions}`;
-  drawCurve($("curve"), seen.curve);
-  $("advice").textContent = adviceOf(seen);
-  $("advice-text").textContent = seen.advice;
-  $("advice").classList.toggle("stop", seen.stop);
+const around = (seen) => {
+  several = seen.several;
+  document.body.classList.toggle("several", several);
+  showClasses(seen.classes, choose);
+  showOverview(seen);
 };
 
 const showGuess = () => {
-  const guess = task?.guess;
+  const guess = task?.guesses?.[0];
   $("guess-toggle").hidden = !guess;
   $("guess-toggle").setAttribute("aria-expanded", String(guessShown));
   $("guess-toggle").textContent = guessShown ? "Hide the model’s guess" : "Show the model’s guess";
@@ -72,34 +45,40 @@ const showGuess = () => {
   $("guess").textContent = guess ? `${guess.label}, with ${percent(guess.confidence)}` : "";
 };
 
+const typing = () => document.activeElement?.matches("input, textarea, select");
+
 const showTask = (next) => {
-  showOverview(next.overview);
+  around(next.overview);
   task = next.id === undefined ? null : next;
-  $("work").setAttribute("aria-busy", "false");
   document.body.classList.toggle("idle", task === null);
-  $("was").hidden = !task?.was;
   if (task === null) return showNothing(next);
   $("item").replaceChildren(...itemView(task.item, task.id));
   $("why").textContent = task.why;
-  const batch = task.batch;
-  $("batch-text").textContent = batch ? `Batch ${batch.number}: ${batch.done} of ${batch.size}` : "Between two batches";
-  $("batch").max = batch?.size ?? 1;
-  $("batch").value = batch?.done ?? 0;
-  if (task.was) $("was").textContent = `You said “${task.was}”. That stands until you choose again.`;
-  for (const button of $("classes").children) {
-    button.toggleAttribute("aria-pressed", false);
-    if (task.was) button.setAttribute("aria-pressed", String(button.lastChild.textContent === task.was));
-    else button.removeAttribute("aria-pressed");
-  }
+  $("batch-text").textContent = task.batch ? `Batch ${task.batch.number}: ${task.batch.done} of ${task.batch.size}` : task.between;
+  $("batch").max = task.batch?.size ?? 1;
+  $("batch").value = task.batch?.done ?? 0;
+  const suggested = listed(task.suggested);
+  chosen = task.was !== null ? listed(task.was) : several ? [...suggested] : [];
+  noneSure = false;
+  press(chosen, suggested);
+  $("was").hidden = task.was === null && !suggested.length;
+  $("was").textContent = task.was !== null ? `You said “${words(task.was)}”. That stands until you choose again.`
+    : `Suggested: ${words(task.suggested)}. Enter takes it.`;
+  $("remarks").replaceChildren(...task.remarks.map(({ by, text }) =>
+    element("li", {}, element("b", {}, by), `: ${text}`)));
+  $("flagged").hidden = !task.flagged;
   showGuess();
   scrollTo({ top: 0 });
-  if (!document.querySelector("dialog[open]")) $("item").focus({ preventScroll: true });
+  if (!document.querySelector("dialog[open]") && !typing()) $("item").focus({ preventScroll: true });
+  shownAt = performance.now();
+  awayMs = 0;
 };
 
 const showNothing = (next) => {
-  $("why").textContent = "";
+  $("why").textContent = $("batch-text").textContent = "";
+  $("was").hidden = $("flagged").hidden = true;
+  $("remarks").replaceChildren();
   showGuess();
-  $("batch-text").textContent = "";
   if (next.done) {
     $("item").replaceChildren(element("h1", {}, "All done"),
       element("p", {}, "Every item has its answer. Thank you."),
@@ -108,8 +87,12 @@ const showNothing = (next) => {
     say("All done.");
     return;
   }
-  $("item").replaceChildren(element("p", { class: "dim" }, next.overview.picking
-    ? "The next batch is being chosen …" : "The items that are left are with other people. They come back after a while."));
+  const many = next.overview.ties;
+  $("item").replaceChildren(next.tied
+    ? element("p", {}, `You have answered everything. ${many === 1 ? "One item is" : `${many} items are`} tied: a third person, or somebody on `,
+      element("a", { href: "/disagreements" }, "Disagreements"), ", decides.")
+    : element("p", { class: "dim" }, next.overview.picking
+      ? "The next batch is being chosen …" : "The items that are left are with other people. They come back after a while."));
   setTimeout(() => { if (task === null && !busy) load(); }, POLL_MS);
 };
 
@@ -149,6 +132,9 @@ const confirm = (text) => {
   $("saved").animate([{ opacity: 1 }, { opacity: 1 }, { opacity: 0.85 }], { duration: 1600, fill: "forwards" });
 };
 
+/** Every answer names the item, what of it was shown, and what it had been before. */
+const about = () => ({ id: task.id, shown: task.shown, was: task.was });
+
 const act = (path, body, text) => during(async () => {
   const { data, refused } = await server.post(path, { request: randomId(), client, name: person, ...body });
   if (refused) {
@@ -160,85 +146,115 @@ const act = (path, body, text) => during(async () => {
   confirm(text);
 });
 
-const answer = (label) => task && act("/api/answer", { id: task.id, label }, `Saved: ${label}`);
-const undo = () => act("/api/undo", {}, "Back to your last item");
-const skip = (reason) => task && act("/api/skip", { id: task.id, reason }, "Skipped");
-
-// -- dialogs -----------------------------------------------------------------------------------------------------
-
-const askSkip = () => {
-  if (!task || task.was) return complain("This item has a label; it can be corrected, not skipped.");
-  $("reason").value = "";
-  $("skipping").returnValue = "";
-  $("skipping").showModal();
-  $("reasons").firstChild.focus();
+const send = (label) => {
+  const seconds = Math.min(LONGEST_SECONDS, (performance.now() - shownAt - awayMs) / 1000);
+  used(listed(label));
+  return act("/api/answer", { ...about(), label, seconds: Math.max(0, seconds) }, `Saved: ${words(label)}`);
 };
 
-$("reasons").append(...REASONS.map((reason, i) => {
-  const button = element("button", { type: "button" }, element("kbd", {}, String(i + 1)), element("span", {}, reason));
-  button.addEventListener("click", () => { $("reason").value = reason; $("skipping").close("skip"); });
-  return button;
-}));
-$("skipping").addEventListener("close", () => {
-  if ($("skipping").returnValue === "skip") skip($("reason").value.trim());
-  else $("item").focus();
-});
-$("skipping").addEventListener("keydown", (event) => {
-  const chosen = REASONS[Number(event.key) - 1];
-  if (!chosen || event.target === $("reason") || event.repeat) return;
-  event.preventDefault();
-  $("reason").value = chosen;
-  $("skipping").close("skip");
-});
+const choose = (name) => {
+  if (!task || busy) return;
+  if (!several) { send(name); return; }
+  chosen = chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name];
+  noneSure = false;
+  press(chosen, listed(task.suggested));
+  say(`${name}: ${chosen.includes(name) ? "chosen" : "not chosen"}`);
+};
 
-const askName = () => new Promise((resolve) => {
-  $("naming-name").value = person;
-  $("naming").showModal();
-  $("naming").addEventListener("close", () => {
-    person = $("naming-name").value.trim() || person;
-    localStorage.setItem("badge-name", person);
-    $("name").textContent = person;
-    resolve();
-  }, { once: true });
-});
-$("naming").addEventListener("cancel", (event) => { if (!person) event.preventDefault(); });
+const finish = () => {
+  if (!task || busy) return;
+  if (!several) {
+    if (task.suggested !== null && task.was === null) send(task.suggested);
+    return;
+  }
+  if (!chosen.length && !noneSure) {
+    noneSure = true;
+    complain("No class is chosen. Press Enter again if none fits.");
+    return;
+  }
+  send(all().filter((name) => chosen.includes(name)));
+};
+
+const undo = () => act("/api/undo", {}, "Back to your last item");
+
+const skip = () => {
+  if (!task) return;
+  const mine = about();
+  askSkip((reason) => act("/api/skip", { ...mine, reason }, "Skipped"));
+};
+
+const guesses = () => {
+  if (!task) return;
+  if (!task.guesses?.length) { complain("The model has no guess for this item."); return; }
+  const found = task.guesses;
+  askOne("The model’s best guesses", found.map((one) => `${one.label} (${percent(one.confidence)})`), (i) => choose(found[i].label));
+};
+
+const recents = () => {
+  const found = recent();
+  if (!task || !found.length) { complain("No class was used yet."); return; }
+  askOne("Recently used", found, (i) => choose(found[i]));
+};
+
+const comment = () => {
+  if (!task) return;
+  const mine = task;
+  askComment(mine.flagged, (text, flag) => during(async () => {
+    if (!text && flag === mine.flagged) return;
+    const { data, refused } = await server.post("/api/remark", { request: randomId(), name: person, id: mine.id, text, flag });
+    if (refused) { complain(refused); return; }
+    mine.flagged = data.flagged;
+    mine.remarks = data.remarks;
+    $("remarks").replaceChildren(...mine.remarks.map((one) => element("li", {}, element("b", {}, one.by), `: ${one.text}`)));
+    $("flagged").hidden = !mine.flagged;
+    confirm("Kept");
+    $("item").focus({ preventScroll: true });
+  }));
+};
+
+const rename = async (must) => {
+  person = await askName(person, must);
+  localStorage.setItem("badge-name", person);
+  $("name").textContent = person;
+};
 
 // -- keys --------------------------------------------------------------------------------------------------------
 
-const filterClasses = () => {
-  const wanted = $("find").value.trim().toLowerCase();
-  for (const button of $("classes").children) button.hidden = !button.lastChild.textContent.toLowerCase().includes(wanted);
-};
-const clearFind = () => { $("find").value = ""; filterClasses(); };
+const COMMANDS = { u: undo, s: skip, g: guesses, r: recents, c: comment, "?": showHelp, "/": () => $("find").focus() };
 
-$("find").addEventListener("input", filterClasses);
-$("find").addEventListener("keydown", (event) => {
-  if (event.key === "Escape") { clearFind(); $("item").focus(); }
-  if (event.key !== "Enter") return;
-  event.preventDefault();
-  const first = [...$("classes").children].find((button) => !button.hidden);
-  if (!first || !$("find").value.trim()) return;
-  clearFind();
-  first.click();
-});
+/** Space turns a long text over, as a page of a book. */
+const scrollText = () => {
+  const text = document.querySelector("#item .long");
+  text?.scrollBy({ top: text.clientHeight * 0.9 });
+  return Boolean(text);
+};
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
   if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
+  if (event.timeStamp < shownAt) return; // pressed before this item was on the screen
   const key = event.key.toLowerCase();
-  const commands = { u: undo, s: askSkip, "?": () => $("help").showModal(), "/": () => $("find").focus() };
-  const chosen = classes[KEYS.indexOf(key)];
-  if (!(key in commands) && chosen === undefined) return;
+  const onButton = event.target.matches("button, a, summary");
+  const onClass = event.target.matches(".class");
+  if (key === "enter" && (!onButton || (several && onClass))) { event.preventDefault(); finish(); return; }
+  if (key === " " && !onButton && scrollText()) { event.preventDefault(); return; }
+  if (!(key in COMMANDS) && !keyed(key)) return;
   if (key === "/" && $("find-row").hidden) return;
   event.preventDefault();
-  if (key in commands) commands[key]();
-  else answer(chosen);
+  if (key in COMMANDS) COMMANDS[key]();
+  else choose(keyed(key));
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) hiddenAt = performance.now();
+  else if (hiddenAt !== null) { awayMs += performance.now() - hiddenAt; hiddenAt = null; }
 });
 
 $("undo").addEventListener("click", undo);
-$("skip").addEventListener("click", askSkip);
-$("show-help").addEventListener("click", () => $("help").showModal());
-$("who").addEventListener("click", () => askName().then(load));
+$("skip").addEventListener("click", skip);
+$("remark").addEventListener("click", comment);
+$("send").addEventListener("click", finish);
+$("who").addEventListener("click", () => rename(false).then(load));
 $("guess-toggle").addEventListener("click", () => {
   guessShown = !guessShown;
   sessionStorage.setItem("badge-guess", guessShown ? "shown" : "hidden");
@@ -249,9 +265,16 @@ $("guess-toggle").addEventListener("click", () => {
 
 history.replaceState(null, "", location.pathname); // the token has done its work
 const { data: first } = await server.get(`/api/state?client=${client}`);
-person = localStorage.getItem("badge-name") ?? first?.person ?? "";
-if (first) showOverview(first.overview);
-if (!person) await askName();
+if (first) {
+  around(first.overview);
+  navigate(first);
+  $("guidelines").hidden = !first.guidelines;
+  $("guidelines-text").replaceChildren(...markdown(first.guidelines ?? ""), ...first.overview.classes
+    .filter((one) => one.description).map((one) => element("p", {}, element("b", {}, one.name), `: ${one.description}`)));
+}
+person = first?.visitor.name ?? localStorage.getItem("badge-name") ?? "";
+$("who").disabled = Boolean(first?.visitor.name); // the link says who it is
+if (!person) { person = first?.visitor.suggested ?? ""; await rename(true); }
 $("name").textContent = person;
 await load();
 setInterval(() => { if (!document.hidden && !busy) server.get(`/api/state?client=${client}`); }, STAY_MS);

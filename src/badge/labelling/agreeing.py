@@ -1,0 +1,90 @@
+"""Where people disagree, and how far they agree: per item, per pair of people, per class."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+from badge.labelling.items import Items
+from badge.learner import ActiveLearner
+
+__all__ = ["agreement_of", "disagreements"]
+
+#: disagreements that one page shows
+ROWS = 100
+#: pairs of classes that are confused most
+CONFUSED = 30
+
+
+def disagreements(learner: ActiveLearner, items: Items) -> dict[str, Any]:
+    """Items on which people differ and nobody has decided, ties first; and how far people agree."""
+    votes, ties, decided = learner.votes, set(learner.team.ties()), learner.team.decided()
+    labels, skipped = learner.labels, learner.skipped
+    split = [
+        id
+        for id, given in votes.items()
+        if len({_key(label) for label in given.values()}) > 1 and id not in decided and id not in skipped
+    ]
+    split.sort(key=lambda id: id not in ties)
+    rows = [
+        {
+            "id": str(id),
+            "item": items.shown(id),
+            "votes": [{"by": by, "label": label} for by, label in votes[id].items()],
+            "tie": id in ties,
+            "label": labels.get(id),
+        }
+        for id in split[:ROWS]
+    ]
+    return {"total": len(split), "ties": len(ties), "rows": rows, **agreement_of(votes)}
+
+
+def agreement_of(votes: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """Cohen's κ of each pair of people, agreement per class, and the classes that are confused.
+
+    The agreement on a class is the share of pairs of votes in which both say it, among those in which one does.
+
+    >>> found = agreement_of({1: {"ann": "a", "ben": "a"}, 2: {"ann": "b", "ben": "a"}, 3: {"ann": "b", "ben": "b"}})
+    >>> found["pairs"][0]["kappa"], found["classes"][0], found["confused"]
+    (0.4, {'name': 'a', 'pairs': 2, 'agreement': 0.5}, [{'one': 'a', 'other': 'b', 'count': 1}])
+    """
+    both: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for given in votes.values():
+        for one, other in combinations(sorted(given), 2):
+            both.setdefault((one, other), []).append((_key(given[one]), _key(given[other])))
+    pairs = [
+        {"one": one, "other": other, "items": len(said), "same": sum(a == b for a, b in said), "kappa": _kappa(said)}
+        for (one, other), said in sorted(both.items())
+    ]
+    said = [pair for found in both.values() for pair in found]
+    together = Counter(a for a, b in said if a == b)
+    alone: Counter[Any] = Counter()
+    confused: Counter[tuple[Any, Any]] = Counter()
+    for a, b in said:
+        if a != b:
+            alone.update((a, b))
+            confused[min(a, b, key=str), max(a, b, key=str)] += 1
+    classes = [
+        {"name": _words(name), "pairs": (n := together[name] + alone[name]), "agreement": together[name] / n}
+        for name in sorted({*together, *alone}, key=str)
+    ]
+    most = [{"one": _words(a), "other": _words(b), "count": n} for (a, b), n in confused.most_common(CONFUSED)]
+    return {"pairs": pairs, "classes": sorted(classes, key=lambda row: row["agreement"]), "confused": most}
+
+
+def _kappa(said: list[tuple[Any, Any]]) -> float | None:
+    """Cohen's κ; None: both gave one label only."""
+    from badge.learner.agreement import cohen_kappa
+
+    value = cohen_kappa(*zip(*said, strict=True))
+    return None if math.isnan(value) else round(value, 4)
+
+
+def _key(label: Any) -> Any:
+    return tuple(label) if isinstance(label, list) else label
+
+
+def _words(label: Any) -> str:
+    return ", ".join(map(str, label)) or "none" if isinstance(label, tuple) else str(label)

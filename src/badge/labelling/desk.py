@@ -1,0 +1,85 @@
+"""What the lists of labels and of disagreements can change: labels, skips, comments, links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from badge.errors import InputError
+from badge.labelling.agreeing import disagreements
+from badge.labelling.dashboard import dashboard
+from badge.labelling.people import People
+from badge.labelling.session import Reply, Session
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """Calls of the other pages, over one session. A request that comes twice has one effect."""
+
+    def __init__(self, session: Session, people: People, home: str) -> None:
+        self.session, self.people, self.home = session, people, home
+        self.items, self.team, self.learner = session.items, session.team, session.learner
+
+    def change(self, request: str, name: str, ids: Any, labels: Any) -> Reply:
+        """Set labels, many as one event, whatever people said; the reply holds the labels before."""
+
+        def write() -> Reply:
+            if not isinstance(ids, list) or not isinstance(labels, list):
+                raise InputError("“ids” and “labels” are lists")
+            items = [self.items.id(id) for id in ids]
+            before = [self.learner.item(item).label for item in items]
+            self.team.decide(items, labels, name, request)
+            return {"saved": True, "ids": ids, "before": before, **self._changed()}
+
+        return self.session.once(request, name, None, write)
+
+    def take_back(self, request: str, name: str, id: Any, reason: str | None = None) -> Reply:
+        """Turn a labelled item into a skipped one."""
+
+        def write() -> Reply:
+            item = self.items.id(id)
+            self.team.skip([item, *self.items.twins(item)], reason or None, name, request, labelled=True)
+            return {"saved": True, "id": id, **self._changed()}
+
+        return self.session.once(request, name, None, write)
+
+    def unskip(self, request: str, name: str, id: Any) -> Reply:
+        """Back to the pool with an item that was skipped."""
+
+        def write() -> Reply:
+            item = self.items.id(id)
+            self.team.unskip([item, *self.session.twins(item, skipped=True)], request)
+            return {"saved": True, "id": id, **self._changed()}
+
+        return self.session.once(request, name, None, write)
+
+    def remark(self, request: str, name: str, id: Any, text: str | None = None, flag: Any = None) -> Reply:
+        """Keep a comment on an item, or set its flag."""
+
+        def write() -> Reply:
+            item = self.items.id(id)
+            self.team.remark(item, name, text or None, flag if isinstance(flag, bool) else None, request)
+            return {"saved": True, **self.session.remarks(item)}
+
+        return self.session.once(request, name, None, write)
+
+    def link(self, person: str, role: str | None = None) -> Reply:
+        """The link of a person, made where there is none."""
+        made = self.people.add(person, role)
+        return {"saved": True, "name": made.name, "link": f"{self.home}/?token={made.token}"}
+
+    def revoke(self, person: str) -> Reply:
+        """Take the link of a person back."""
+        self.people.revoke(person)
+        return {"saved": True, "name": person}
+
+    def disagreements(self) -> Reply:
+        return {**disagreements(self.learner, self.items), **self.session.state()}
+
+    def dashboard(self) -> Reply:
+        return {**dashboard(self.learner, self.people), **self.session.state()}
+
+    def _changed(self) -> Reply:
+        self.session.board.changed()
+        self.session.picker.wake()
+        return self.session.state()

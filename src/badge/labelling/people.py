@@ -1,0 +1,164 @@
+"""Who may come in: one link for everybody, or one per person, each with a role. Links can be taken back at any time."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import stat
+import tempfile
+import threading
+import unicodedata
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from badge.core.locking import sync_folder
+from badge.errors import InputError
+
+__all__ = ["ROLES", "People", "Person", "Visitor", "key_of", "plain_name"]
+
+#: a role may do what those before it may
+ROLES = ("label", "adjudicate", "admin")
+#: characters of a name, a reason or a comment
+LONGEST = 200
+
+
+def plain_name(text: str, what: str = "a name") -> str:
+    """A text of one line as it is kept: trimmed, in Unicode's composed form, so that "ann " and "ann" are one person.
+
+    >>> plain_name(" Zoe\\u0308 ")
+    'Zoë'
+    """
+    plain = unicodedata.normalize("NFC", text).strip()
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in plain):
+        raise InputError(f"{what} holds half of a character or a control character: type it again")
+    if not plain or len(plain) > LONGEST:
+        raise InputError(f"{what} has 1 to {LONGEST} characters, not {len(plain)}")
+    return plain
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str
+    role: str = "label"
+    token: str | None = None  #: None: the link was taken back
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who sent a request. Over the link for everybody the name is the visitor's own word."""
+
+    name: str | None
+    role: str
+
+    @property
+    def may(self) -> tuple[str, ...]:
+        return ROLES[: ROLES.index(self.role) + 1]
+
+
+class People:
+    """Tokens and the people behind them. `file` keeps them; None: a test, or one link for everybody.
+
+    >>> people = People("secret")
+    >>> people.by_token("secret").role, people.by_token("wrong"), people.by_token("")
+    ('admin', None, None)
+    """
+
+    def __init__(self, key: str, file: Path | None = None) -> None:
+        if not key:
+            raise InputError("an empty key lets everybody in: delete the .key file, the next start makes a new one")
+        self._key, self._file, self._lock = key, file, threading.Lock()
+        self._named: dict[str, Person] = {}
+        if file is not None and file.exists():
+            try:
+                self._named = {row["name"]: Person(**row) for row in json.loads(_private(file))}
+            except (ValueError, TypeError, KeyError):
+                raise InputError(f"{file} is damaged: delete it, --people makes new links") from None
+
+    @property
+    def named(self) -> list[Person]:
+        """Everybody with a link of their own."""
+        return list(self._named.values())
+
+    def add(self, name: str, role: str | None = None) -> Person:
+        """A person with a link; one who is known keeps the link, and the role unless another is given."""
+        name = plain_name(name)
+        if role not in (None, *ROLES):
+            raise InputError(f"the role of {name} is {role!r}; roles are {', '.join(ROLES)}")
+        with self._lock:
+            known = self._named.get(name, Person(name))
+            self._keep(replace(known, role=role or known.role, token=known.token or secrets.token_urlsafe(24)))
+        return self._named[name]
+
+    def revoke(self, name: str) -> None:
+        """Take a link back; open pages of it are refused from now on."""
+        if name not in self._named:
+            raise InputError(f"nobody is called {name!r}; there are {', '.join(self._named) or 'no links per person'}")
+        with self._lock:
+            self._keep(replace(self._named[name], token=None))
+
+    def role_of(self, name: str) -> str:
+        return self._named[name].role if name in self._named else "admin" if not self._named else "label"
+
+    def by_token(self, token: str) -> Visitor | None:
+        return self._find(lambda secret: hmac.compare_digest(secret.encode(), token.encode()))
+
+    def by_cookie(self, value: str) -> Visitor | None:
+        return self._find(lambda secret: hmac.compare_digest(cookie_of(secret).encode(), value.encode()))
+
+    def _find(self, fits: Callable[[str], bool]) -> Visitor | None:
+        found = [Visitor(one.name, one.role) for one in self._named.values() if one.token and fits(one.token)]
+        if not self._named and fits(self._key):
+            found = [Visitor(None, "admin")]
+        return found[0] if found else None
+
+    def _keep(self, person: Person) -> None:
+        named = {**self._named, person.name: person}
+        if self._file is not None:
+            _write(self._file, json.dumps([asdict(one) for one in named.values()], ensure_ascii=False, indent=1))
+        self._named = named
+
+
+def cookie_of(token: str) -> str:
+    """What a browser keeps: not the token, which stands in an address."""
+    return hmac.new(token.encode(), b"cookie", "sha256").hexdigest()
+
+
+def key_of(journal: Path) -> str:
+    """The secret of a journal's server, in a file beside it that only its owner reads: the same after a restart."""
+    path = journal.with_name(journal.name + ".key")
+    if not path.exists():
+        _write(path, secrets.token_urlsafe(24))
+    key = _private(path).strip()
+    if len(key) < 16:
+        raise InputError(f"{path} holds no key: delete it, the next start makes a new one")
+    return key
+
+
+def _private(path: Path) -> str:
+    """The text of a file that nobody else can have written or read."""
+    about = path.stat()
+    if hasattr(os, "getuid") and about.st_uid != os.getuid():
+        raise InputError(f"{path} belongs to another user: delete it, or use another --journal")
+    if stat.S_IMODE(about.st_mode) & 0o077:
+        raise InputError(
+            f"{path} can be read by others (mode {stat.S_IMODE(about.st_mode):o}): delete it, links change"
+        )
+    return path.read_text(encoding="utf-8")
+
+
+def _write(path: Path, text: str) -> None:
+    """The file is there whole or not at all, and nobody else can read it."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,209 @@
+"""Several people at one learner: what the labelling page writes and reads beyond ask and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from badge.core.rng import derive
+from badge.errors import InputError
+from badge.journal import Event
+from badge.journal import events as e
+from badge.journal.events import Id
+from badge.learner.ledger import Checked, Ledger
+
+if TYPE_CHECKING:
+    from badge.learner.learner import ActiveLearner
+
+__all__ = ["Team", "TestPoint"]
+
+
+@dataclass(frozen=True)
+class TestPoint:
+    """One model on the test sample, as far as that is labelled now."""
+
+    __test__ = False  #: not a test of pytest
+
+    labels: int  #: that the model was trained on
+    right: int
+    of: int
+
+
+class Team:
+    """`learner.team`. A `request` is the number that a client gave its call: `requests` knows it after a restart."""
+
+    def __init__(self, learner: ActiveLearner) -> None:
+        self._learner, self._book = learner, learner._book
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def tell(
+        self,
+        ids: Sequence[Id],
+        labels: Sequence[Any],
+        by: str,
+        request: str | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Labels of one person, asked or not; those that are known already are refused."""
+
+        def checked(ledger: Ledger) -> Checked:
+            told = ledger.tell(ids, labels, by, unasked=any(id not in ledger.pending for id in ids))
+            if told is None:
+                raise InputError(f"id {ids[0]!r} has this label already")
+            return replace(told[0], request=request, seconds=seconds), told[1]
+
+        self._write(checked)
+
+    def relabel(self, id: Id, label: Any, by: str, request: str | None = None) -> None:
+        """Correct a label, or that of one person."""
+        self._write(lambda ledger: _numbered(ledger.relabel(id, label, by), request=request))
+
+    def decide(
+        self, ids: Sequence[Id], labels: Sequence[Any], by: str | None = None, request: str | None = None
+    ) -> None:
+        """Set labels, whatever people said or whether anybody was asked: all of them, as one event."""
+
+        def checked(ledger: Ledger) -> Checked:
+            if len(ids) != len(labels) or not ids:
+                raise InputError(f"{len(ids)} ids and {len(labels)} labels: one label for each id is needed")
+            plain = ledger.ids.plain(ids)
+            codes = ledger.encode(plain, labels)
+            names = [ledger.classes.decode(code) for code in codes]
+            return e.Decide(ids=plain, labels=names, by=by, request=request), codes
+
+        self._write(checked)
+
+    def skip(
+        self, ids: Sequence[Id], reason: str | None, by: str, request: str | None = None, labelled: bool = False
+    ) -> None:
+        """Skip ids; with `labelled`, those that have a label too, which is taken back."""
+        self._write(lambda ledger: _numbered(ledger.skip(ids, reason, labelled), by=by, request=request))
+
+    def unskip(self, ids: Sequence[Id], request: str | None = None) -> None:
+        self._write(lambda ledger: _numbered(ledger.unskip(ids), request=request))
+
+    def remark(
+        self, id: Id, by: str, text: str | None = None, flag: bool | None = None, request: str | None = None
+    ) -> None:
+        """Keep a comment on an example, or flag it."""
+        self._write(lambda ledger: (e.Remark(id=id, by=by, text=text, flag=flag, request=request), ()))
+
+    def set_aside(self, size: int, people: int = 1) -> None:
+        """Draw a test sample of `size` ids that nobody was asked about, or more for one that is smaller."""
+
+        def checked(ledger: Ledger) -> Checked | None:
+            wanted, free = size - len(ledger.test), ledger.candidates()
+            if wanted > len(free):
+                raise InputError(f"a test sample of {size:,} needs {wanted:,} more items, and {len(free):,} are free")
+            if wanted <= 0:
+                return None
+            drawn = derive(self._learner.seed, "test", len(ledger.test)).choice(free, size=wanted, replace=False)
+            return e.SetAside(ids=ledger.ids.at(sorted(drawn.tolist())), people=people), ()
+
+        self._write(checked)
+
+    def _write(self, make: Any) -> Event | None:
+        event: Event | None = self._book.write(make)
+        self._learner._notify(event)
+        return event
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def multilabel(self) -> bool:
+        return self._book.look(lambda now: now.classes.multilabel)
+
+    @property
+    def test(self) -> dict[Id, None]:
+        """The test sample."""
+        return self._book.look(lambda now: dict(now.test))
+
+    def tested(self) -> int:
+        """Number of examples of the test sample that have a label."""
+        return self._book.look(lambda now: sum(id in now.labels for id in now.test))
+
+    def curve(self) -> list[TestPoint]:
+        """Accuracy on the test sample from model to model, by the labels that the sample has now."""
+
+        def points(now: Ledger) -> list[TestPoint]:
+            truth = [None if (code := now.labels.get(id)) is None else now.classes.decode(code) for id in now.test]
+            known = sum(label is not None for label in truth)
+            found = []
+            for labels, said in now.tested:
+                of = known if len(said) == len(truth) else sum(label is not None for label in truth[: len(said)])
+                right = sum(a == b for a, b in zip(said, truth, strict=False) if b is not None)
+                found.append(TestPoint(labels, right, of))
+            return found
+
+        return self._book.look(points)
+
+    def ties(self) -> list[Id]:
+        """Pending ids that all have answered who were to, without a majority."""
+        return self._book.look(
+            lambda now: [id for id, of in now.pending.items() if len(now.votes.get(id, {})) >= of > 1]
+        )
+
+    def decided(self) -> set[Id]:
+        """Ids whose label one person set, whatever the votes."""
+        return self._book.look(lambda now: set(now.decided))
+
+    def remarks(self, id: Id) -> tuple[list[tuple[str, str]], bool]:
+        """Comments on an example, and whether it is flagged."""
+        return self._book.look(lambda now: (list(now.remarks.get(id, ())), id in now.flagged))
+
+    @property
+    def flagged(self) -> set[Id]:
+        return self._book.look(lambda now: set(now.flagged))
+
+    def answered_by(self, name: str) -> Iterator[Id]:
+        """What a person labelled or skipped, the newest first."""
+        seen: set[Id] = set()
+        for record in reversed(self._records()):
+            if isinstance(record, e.Tell | e.Skip | e.Relabel) and record.by == name:
+                id = record.id if isinstance(record, e.Relabel) else record.ids[0]
+                if id not in seen:
+                    seen.add(id)
+                    yield id
+
+    def requests(self, most: int) -> dict[str, Event]:
+        """The last events that came with a request's number: {number: {"id", "label" if it has one}}."""
+        numbered = (record for record in reversed(self._records()) if getattr(record, "request", None) is not None)
+        return {record.request: _about(record) for record in islice(numbered, most)}  # type: ignore[attr-defined]
+
+    def times(self) -> list[e.Tell]:
+        """Every label that a person gave, with its time."""
+        return [record for record in self._records() if isinstance(record, e.Tell) and record.by is not None]
+
+    def seconds(self) -> dict[Id, float]:
+        """Time that the last person took for an example."""
+        return {tell.ids[0]: tell.seconds for tell in self.times() if tell.seconds is not None}
+
+    def guesses(self, ids: Sequence[Id], most: int) -> list[list[tuple[int, float]]] | None:
+        """The likeliest classes of examples by the last model, as numbers and probabilities; None: there is no model."""
+        last = self._learner._work.last_outputs
+        if last is None:
+            return None
+        rows = last.probabilities[:].index_select(0, torch.from_numpy(self._learner.positions(ids)))
+        best = rows.float().topk(min(most, rows.shape[1]), dim=1)
+        return [
+            list(zip(row, shares, strict=True))
+            for row, shares in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def _records(self) -> list[e.Record]:
+        return self._book.look(lambda now: list(self._learner._journal.records))
+
+
+def _numbered(checked: Checked | None, **fields: Any) -> Checked | None:
+    return None if checked is None else (replace(checked[0], **fields), checked[1])
+
+
+def _about(record: Any) -> Event:
+    ids = [record.id] if hasattr(record, "id") else record.ids
+    labels = [record.label] if hasattr(record, "label") else getattr(record, "labels", [])
+    return {"id": str(ids[0]), **({"label": labels[0]} if labels else {})}
