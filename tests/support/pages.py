@@ -50,7 +50,7 @@ class Server:
                 cwd=self.folder, stdout=log, stderr=subprocess.STDOUT, env=environment,
             )  # fmt: skip
         end = time.monotonic() + self.seconds
-        while not (found := re.search(r"http://\S+", self.log.read_text())) or not self._answers():
+        while not (found := re.search(r"https?://\S+", self.log.read_text())) or not self._answers():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"no server: {self.log.read_text()}")
             time.sleep(0.05)

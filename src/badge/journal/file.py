@@ -102,13 +102,13 @@ class Journal:
     program has replaced, deleted or changed the file. Threads may share a journal.
 
     >>> import tempfile, pathlib
-    >>> from badge.journal.events import Unskip
+    >>> from badge.journal.events import Release
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
     >>> with Journal(path) as journal:
-    ...     journal.append(Unskip(ids=[3, 1]))
+    ...     journal.append(Release(ids=[3, 1]))
     >>> with Journal(path) as journal:
     ...     journal.records
-    [Unskip(at=None, ids=[3, 1])]
+    [Release(at=None, ids=[3, 1])]
     """
 
     def __init__(self, path: str | os.PathLike[str], sync: bool = True) -> None:
