@@ -40,12 +40,22 @@ LONGEST = 580
 class BadgeError(Exception):
     """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
 
-    Its text is one line of bounded length, whatever values are quoted in it.
+    Its text is one line of bounded length, whatever values are quoted in it. `in_python` is a way out for programs, which
+    the command line leaves out.
     """
 
-    def __str__(self) -> str:
+    def __init__(self, *args: object, in_python: str = "") -> None:
+        super().__init__(*args)
+        self.in_python = in_python
+
+    @property
+    def plain(self) -> str:
+        """The text for people who do not program."""
         text = " ".join(super().__str__().split())
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+    def __str__(self) -> str:
+        return f"{self.plain}; {self.in_python}" if self.in_python else self.plain
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors travel between processes as what they say, whatever their constructors ask for."""

@@ -12,6 +12,7 @@ import pytest
 
 import badge
 from badge.cli import main
+from badge.errors import InputError
 from badge.journal import Journal, read
 from badge.journal.events import Tell
 from small_loop import TRUTH, X, learner
@@ -130,3 +131,15 @@ def test_own_ids_and_text_that_spreadsheets_would_run(run: Run, tmp_path: Path) 
 class Trainer:
     def fit(self, examples: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return examples[:2]
+
+
+def test_no_way_out_that_only_a_program_has(path: Path, run: Run, tmp_path: Path) -> None:
+    """An error may name a method as the way out; at the command line that is left out."""
+    with learner(path) as opened:
+        known = next(iter(opened.labels))
+        other = next(name for name in range(3) if name != opened.labels[known])
+        with pytest.raises(InputError, match=r"was told again as \d; relabel\("):
+            opened.tell([known], [other])
+    (tmp_path / "more.csv").write_text(f"id,label\n{known},{other}\n")
+    code, out, err = run("import", path, tmp_path / "more.csv")
+    assert (code, out) == (2, "") and "was told again" in err and "relabel(" not in err

@@ -144,7 +144,7 @@ def test_the_majority_counts_and_ties_are_pending(tmp_path: Path) -> None:
         assert found.items == {a: 1.0, b: 0.0} and found.ties == [b]
         with pytest.raises(InputError, match="was asked of 2 people: say whose label it is"):
             learner.tell([c], [1])
-        with pytest.raises(InputError, match=r"is labelled 1 and was told again as 0: relabel\(\d+, 0, by='ann'\)"):
+        with pytest.raises(InputError, match=r"is labelled 1 and was told again as 0; relabel\(\d+, 0, by='ann'\)"):
             learner.tell([c], [0], by="ann")
         learner.tell([b], [1], by="cid")  # decides the tie
         assert learner.labels == {a: 0, b: 1} and learner.votes[b] == {"ann": 0, "ben": 1, "cid": 1}

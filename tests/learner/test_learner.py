@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[Callable[[badge.ActiveLearner], None], str]] = {
         lambda a: a.tell([a.pending[0]] * 2, [0, 1]),
         "labelled 0 and was told again as 1: tell it once",
     ),
-    "twice": (lambda a: a.tell([5], [1]), r"id 5 is labelled 0 and was told again as 1: relabel\(5, 1\) corrects"),
+    "twice": (lambda a: a.tell([5], [1]), r"id 5 is labelled 0 and was told again as 1; relabel\(5, 1\) corrects"),
     "relabel pending": (lambda a: a.relabel(a.pending[0], 1), r"id \d+ has no label to correct: tell it first"),
     "relabel unknown": (lambda a: a.relabel(0, 1), "id 0 has no label to correct: ask it first"),
     "relabel outside": (lambda a: a.relabel(5, 7), "label 7 of id 5 is not one of the classes"),

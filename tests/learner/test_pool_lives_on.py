@@ -100,7 +100,7 @@ def test_own_ids_everywhere_and_any_order(tmp_path: Path) -> None:
             other.tell(batch, [int(TRUTH[KEYS.index(id)]) for id in batch])
         assert got == reference  # the same picks from a pool in another order
     assert len(later) == 4
-    with pytest.raises(JournalError, match="has ids of its own: pass ids="):
+    with pytest.raises(JournalError, match="was begun with ids of its own: give them again; pass ids="):
         make(path)
     with pytest.raises(JournalError, match=r"the id 'img/.*' is not in yours"):
         make(path, ids=[f"new{i}" for i in range(60)])

@@ -63,7 +63,7 @@ def main() -> None:
         ):  # what is printed gets out, or that is said
             app()
     except BadgeError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # one line, whatever a file is called
+        print(f"error: {error.plain}", file=sys.stderr)
         _forget_standard_output()
         raise SystemExit(3 if isinstance(error, NoCandidatesError) else 2) from None
     except BrokenPipeError:

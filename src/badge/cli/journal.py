@@ -153,7 +153,7 @@ def import_labels(
     if not file.exists():
         from badge.errors import JournalError
 
-        raise JournalError(f"there is no journal {file}: badge.ActiveLearner(…, journal=…) makes one")
+        raise JournalError(f"there is no journal {file}: name the file that `badge label` or your loop writes")
     with Journal(file) as journal:
         ledger, told = recorded_ledger(journal.records, file), []
         for record, codes in imported(labels, ledger):

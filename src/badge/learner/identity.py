@@ -33,8 +33,8 @@ def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
     theirs, yours = recorded.length, ids.length
     sizes = f"its pool has {theirs:,} examples, yours {yours:,}"
     if (recorded.sample is not None) != (ids.own is not None):
-        kind = "has ids of its own: pass ids=" if recorded.sample else "calls examples by position: leave out ids="
-        raise JournalError(f"{path} {kind}")
+        begun = "with ids of its own: give them again" if recorded.sample else "without ids: examples go by position"
+        raise JournalError(f"{path} was begun {begun}", in_python="pass ids=" if recorded.sample else "leave out ids=")
     if yours < theirs:
         raise JournalError(f"{path} belongs to another pool, or it shrank: {sizes}; a pool may grow, not lose examples")
     if recorded.sample is None:

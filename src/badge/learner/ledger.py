@@ -91,8 +91,10 @@ class Ledger:
             elif known != code:
                 old, told = self.classes.decode(known), self.classes.decode(code)
                 again = f", by={by!r}" if id in self.votes else ""
-                way_out = "tell it once" if id in new else f"relabel({id!r}, {told!r}{again}) corrects a label"
-                raise InputError(f"id {id!r} is labelled {old!r} and was told again as {told!r}: {way_out}")
+                twice = f"id {id!r} is labelled {old!r} and was told again as {told!r}"
+                if id in new:
+                    raise InputError(f"{twice}: tell it once")
+                raise InputError(twice, in_python=f"relabel({id!r}, {told!r}{again}) corrects a label")
         if not new:
             return None
         codes = list(new.values())
@@ -139,7 +141,8 @@ class Ledger:
             return self.labels.get(id)
         if by is None and not self.broken:
             raise InputError(
-                f"id {id!r} was asked of {self.people.get(id, people)} people: say whose label it is, tell(…, by=…)"
+                f"id {id!r} was asked of {self.people.get(id, people)} people: say whose label it is",
+                in_python="tell(…, by=…)",
             )
         return self.votes.get(id, {}).get(by or "")
 

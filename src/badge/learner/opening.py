@@ -85,10 +85,10 @@ def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
     if not picked and header.first != settings.first:  # once a model has picked, `first` has no effect
         _refuse(path, "first", header.first, settings.first)
     if not _fits(settings.classes, header.classes, ledger.classes.header):
-        _refuse(path, "classes", ledger.classes.header, settings.classes, "; learner.add_class adds one")
+        _refuse(path, "classes", ledger.classes.header, settings.classes, "learner.add_class adds one")
     now, yours = ledger.strategy, settings.strategy
     if yours != now and not (yours == header.strategy and now in STRATEGIES):
-        _refuse(path, "strategy", now, yours, "; learner.use changes it")
+        _refuse(path, "strategy", now, yours, "learner.use changes it")
 
 
 def _fits(yours: int | list[Label], first: int | list[Label], now: int | list[Label]) -> bool:
@@ -119,9 +119,9 @@ def describe(strategy: Any) -> str | dict[str, Any]:
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
 
 
-def _refuse(path: object, field: str, theirs: Any, yours: Any, way_out: str = "") -> None:
+def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:
     theirs, yours = (value.plain() if isinstance(value, e.Initial) else value for value in (theirs, yours))
     raise JournalError(
-        f"{path} belongs to another run: its {field} is {short(theirs)}, yours is {short(yours)}; use another journal"
-        f"{way_out}"
+        f"{path} belongs to another run: its {field} is {short(theirs)}, yours is {short(yours)}; use another journal",
+        in_python=in_python,
     )

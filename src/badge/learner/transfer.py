@@ -102,7 +102,7 @@ def imported(
             if votes and row[label]:
                 decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+            raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
     tells = [ledger.tell(*columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
     for record, codes in [checked for checked in tells if checked]:
         yield replace(record, source=Path(path).name), codes
