@@ -11,8 +11,10 @@ from torch import Tensor
 
 from badge.features import Exact, Features, Rows
 from badge.samplers.checks import check_k
+from badge.samplers.coverage import TIE, Ball, Gauss
+from badge.samplers.kmeanspp import uniform_rest
 
-__all__ = ["plain_kcenter", "plain_kmeanspp"]
+__all__ = ["plain_coverage", "plain_kcenter", "plain_kmeanspp"]
 
 
 def plain_kmeanspp(
@@ -79,6 +81,41 @@ def plain_kcenter(
         largest = max(largest, float(sq_norms[pick]))
         sq_dists = torch.minimum(sq_dists, pool.sq_dists(centres[-1])[:, 0])
         sq_dists[picks] = -1
+    return np.array(picks, dtype=np.int64)
+
+
+def plain_coverage(
+    features: Features,
+    k: int,
+    rng: np.random.Generator,
+    kernel: Gauss | Ball,
+    weights: Tensor | None = None,
+    given: Features | None = None,
+) -> NDArray[np.int64]:
+    """Greedy coverage from the whole matrix of kernel values, in float64; gains equal up to TIE go to the lowest position.
+
+    >>> import badge, numpy as np
+    >>> x = badge.Dense([[0.0], [0.1], [0.2], [9.0], [9.1]])
+    >>> plain_coverage(x, 2, np.random.default_rng(0), Gauss(1.0)).tolist()
+    [1, 3]
+    """
+    k = check_k(k, len(features))
+    x = features.as_matrix().double()
+    u = torch.ones(len(x), dtype=torch.float64) if weights is None else weights.double()
+    kappa = kernel(torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square())
+    covered = torch.zeros(len(x), dtype=torch.float64)
+    if given is not None:
+        to = torch.cdist(x, given.as_matrix().double(), compute_mode="donot_use_mm_for_euclid_dist").square()
+        covered = kernel(to).amax(dim=1)
+    picks: list[int] = []
+    while len(picks) < k:
+        gains = (kappa - covered).clamp(min=0) @ u
+        gains[picks] = -torch.inf
+        largest = float(gains.max())
+        if largest <= 0:
+            return np.concatenate([picks, uniform_rest(picks, len(x), k, rng)]).astype(np.int64)
+        picks.append(int((gains >= largest * (1 - TIE)).nonzero()[0]))
+        covered = torch.maximum(covered, kappa[picks[-1]])
     return np.array(picks, dtype=np.int64)
 
 

@@ -16,12 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.arrays import chunks
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
 from badge.samplers.topk import topk_by
 from badge.strategies.protocol import declare
 
-__all__ = ["conf", "entropy", "marg", "rand"]
+__all__ = ["conf", "doubt", "entropies", "entropy", "marg", "rand"]
 
 
 @declare(reads="probabilities")
@@ -39,23 +40,13 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
 @declare(reads="probabilities")
 def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Margin sampling: smallest p_ŷ − p_y', the difference of the two largest probabilities."""
-
-    def margin(p: Tensor) -> Tensor:
-        two = p.topk(2, dim=1).values
-        return two[:, 1] - two[:, 0]
-
-    return _highest(outputs, margin, lambda q: 1 - 2 * q.amin(dim=1), k, rng)
+    return _highest(outputs, _closeness, _closeness_of_labels, k, rng)
 
 
 @declare(reads="probabilities")
 def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Entropy sampling: largest Σ p_i ln 1/p_i."""
-
-    def total(p: Tensor) -> Tensor:
-        entropies: Tensor = torch.special.entr(p.clamp(min=0))
-        return entropies.sum(dim=1)
-
-    return _highest(outputs, total, lambda q: total(q) + total(1 - q), k, rng)
+    return _highest(outputs, _entropy, _entropy_of_labels, k, rng)
 
 
 @declare(reads="nothing")
@@ -65,22 +56,61 @@ def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
 
 
-def _highest(
-    outputs: Outputs,
-    score: Callable[[Tensor], Tensor],
-    of_labels: Callable[[Tensor], Tensor],
-    k: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """The k rows of probabilities of highest `score`.
+def doubt(outputs: Outputs) -> Tensor:
+    """1 − margin of every row, [N], in float64: 0 where the model is sure, 1 where two classes are level.
+
+    >>> doubt(Outputs([[0.75, 0.25], [0.5, 0.5]])).tolist()
+    [0.5, 1.0]
+    """
+    return 1 + _each(outputs, _closeness, _closeness_of_labels)
+
+
+def entropies(outputs: Outputs) -> Tensor:
+    """The entropy of every row, [N], in float64."""
+    return _each(outputs, _entropy, _entropy_of_labels)
+
+
+#: rows of probabilities -> a number for each
+Score = Callable[[Tensor], Tensor]
+
+
+def _closeness(p: Tensor) -> Tensor:
+    two = p.topk(2, dim=1).values
+    return two[:, 1] - two[:, 0]
+
+
+def _closeness_of_labels(q: Tensor) -> Tensor:
+    return 1 - 2 * q.amin(dim=1)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    terms: Tensor = torch.special.entr(p.clamp(min=0))
+    return terms.sum(dim=1)
+
+
+def _entropy_of_labels(q: Tensor) -> Tensor:
+    return _entropy(q) + _entropy(1 - q)
+
+
+def _each(outputs: Outputs, score: Score, of_labels: Score) -> Tensor:
+    p, of_rows = outputs.probabilities, _of_rows(outputs.multilabel, score, of_labels)
+    return torch.cat([of_rows(p[part].double()) for part in chunks(p)])
+
+
+def _highest(outputs: Outputs, score: Score, of_labels: Score, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The k rows of probabilities of highest score."""
+    return topk_by(_of_rows(outputs.multilabel, score, of_labels), outputs.probabilities, k, rng)
+
+
+def _of_rows(multilabel: bool, score: Score, of_labels: Score) -> Score:
+    """The score of rows of probabilities.
 
     `of_labels` is its form for multi-label outputs, a function of each label's larger probability max(p_l, 1 − p_l).
     """
-    multilabel = outputs.multilabel
 
     def of_rows(p: Tensor) -> Tensor:
         if multilabel:
             return of_labels(torch.maximum(p, 1 - p).clamp(max=1))
         return score(torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p)  # binary: the other class is implied
 
-    return topk_by(of_rows, outputs.probabilities, k, rng)
+    return of_rows

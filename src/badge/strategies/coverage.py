@@ -1,0 +1,116 @@
+"""Strategies that cover the pool: MaxHerding, UHerding and ProbCover. One sampler, three kernels and weights.
+
+All three scale embeddings to length 1, count labelled examples as covered and pick greedily what covers most of the rest
+(`samplers/coverage.py`). They need no model before the first label, so that one strategy serves every budget.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from badge.core.numbers import positive
+from badge.features import Dense
+from badge.features.unit import unit_rows
+from badge.outputs import Outputs
+from badge.samplers.coverage import Ball, Gauss, coverage
+from badge.samplers.lloyd import lloyd
+from badge.strategies.protocol import declare
+from badge.strategies.uncertainty import doubt
+
+__all__ = ["maxherding", "probcover", "uherding"]
+
+#: σ before there are two labelled rows at different places; MaxHerding's σ always.
+WIDTH = 1.0
+#: ProbCover: the share of balls that hold one cluster only, and how many balls are looked at.
+PURE, BALLS = 0.95, 1000
+
+
+@declare(reads="vectors", needs_labeled="if any")
+def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """MaxHerding (Bae, Noh & Sutherland 2024, "Generalized Coverage for More Robust Low-Budget Active Learning", ECCV):
+    the examples that raise Σ_j max_i exp(−‖x_i − x_j‖²) most.
+
+    >>> import badge
+    >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
+    >>> maxherding(out, 2, np.random.default_rng(0)).tolist()
+    [1, 3]
+    """
+    return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(WIDTH), given=_given(labeled))
+
+
+@declare(reads="blocks", needs_labeled="if any")
+def uherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """UHerding (Bae, Oliveira & Sutherland 2025, "Uncertainty Herding: One Active Learning Method for All Label Budgets",
+    ICLR): the examples that raise Σ_j u_j max_i exp(−‖x_i − x_j‖²/σ²) most, with u_j = 1 − (p₁ − p₂), one less the margin.
+
+    σ is the smallest distance between two labelled rows that differ. Before any label u and σ are 1, and this is
+    MaxHerding. The authors also fit a temperature to held-out labels; `Outputs` hold no labels, so calibrate the model
+    first if it is far off. Their code looks at 35,000 random rows at most, this at all.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.99, 0.01], [0.5, 0.5], [0.6, 0.4]], [[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
+    >>> uherding(out, 1, np.random.default_rng(0), labeled=out[[0]]).tolist()
+    [1]
+    """
+    given = _given(labeled)
+    if given is None:
+        return maxherding(outputs, k, rng)
+    return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(_closest(given)), doubt(outputs), given)
+
+
+@declare(reads="blocks", needs_labeled="if any")
+def probcover(
+    outputs: Outputs,
+    k: int,
+    rng: np.random.Generator,
+    labeled: Outputs | None = None,
+    delta: float | None = None,
+) -> NDArray[np.int64]:
+    """ProbCover (Yehuda, Dekel, Hacohen & Weinshall 2022, "Active Learning Through a Covering Lens", NeurIPS): the examples
+    whose balls of radius δ hold most of what no labelled example's ball holds.
+
+    `delta=None` takes the paper's rule: the largest δ at which 95 % of the balls hold rows of one k-means cluster only, with
+    as many clusters as classes (k clusters where there are no probabilities). Balls are looked at around 1,000 rows. When
+    every row is covered the rest is drawn uniformly; the authors' code then picks the first row again and again.
+
+    >>> import badge
+    >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
+    >>> probcover(out, 2, np.random.default_rng(0), delta=0.15).tolist()
+    [1, 3]
+    """
+    x = unit_rows(outputs.embeddings)
+    if delta is None:
+        delta = pure_radius(x, min(outputs.classes if outputs.has_probabilities else k, len(x)), rng)
+    return coverage(x, k, rng, Ball(positive(delta, "delta")), given=_given(labeled))
+
+
+def pure_radius(x: Dense, clusters: int, rng: np.random.Generator) -> float:
+    """The largest δ at which at most 5 % of the balls hold a row of another cluster than their centre's.
+
+    A ball is pure while δ is at most the distance to the nearest row of another cluster: δ is a quantile of these.
+    """
+    cluster = lloyd(x, clusters, rng)
+    centres = torch.from_numpy(rng.choice(len(x), size=min(BALLS, len(x)), replace=False)).to(x.device)
+    rows, nearest = x.rows(centres), torch.full((len(centres),), torch.inf, device=x.device)
+    for tile in x.tiles(beside=len(centres)):
+        sq_dists = rows.sq_dists(x.rows(tile))
+        sq_dists.masked_fill_(cluster[centres][:, None] == cluster[tile], torch.inf)
+        nearest = torch.minimum(nearest, sq_dists.amin(dim=1).to(nearest.dtype))
+    found = float(nearest.sqrt().quantile(1 - PURE, interpolation="lower"))
+    return found if 0 < found < float("inf") else WIDTH
+
+
+def _given(labeled: Outputs | None) -> Dense | None:
+    return None if labeled is None or not len(labeled) else unit_rows(labeled.embeddings)
+
+
+def _closest(given: Dense) -> float:
+    """The smallest distance between two of the rows that differ; WIDTH where there are no two."""
+    smallest, every = torch.inf, given.rows(slice(None)).double()
+    equal = 1e-12  # rows of length 1 that are nearer than this are the same
+    for tile in given.tiles(beside=len(given)):
+        sq_dists = given.rows(tile).double().sq_dists(every)
+        smallest = min(smallest, float(sq_dists.masked_fill_(sq_dists <= equal, torch.inf).amin()))
+    return float(np.sqrt(smallest)) if smallest < torch.inf else WIDTH

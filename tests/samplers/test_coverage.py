@@ -1,0 +1,79 @@
+"""Coverage picks what the plain greedy loop picks, whatever the kernel, the weights and what is given."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+from badge.errors import InputError
+from badge.samplers.coverage import Ball, Cover, Gauss, coverage
+from badge.samplers.plain import plain_coverage
+
+
+def clumps(n: int, d: int, seed: int, dtype: torch.dtype = torch.float32) -> badge.Dense:
+    rng = np.random.default_rng(seed)
+    x = 0.3 * rng.normal(size=(n, d)) + rng.normal(size=(8, d))[rng.integers(8, size=n)]
+    return badge.Dense(torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True)).to(dtype))
+
+
+def both(x: badge.features.Features, k: int, *args: object, **options: object) -> tuple[list[int], list[int]]:
+    fast, plain = (f(x, k, np.random.default_rng(0), *args, **options) for f in (coverage, plain_coverage))
+    return fast.tolist(), plain.tolist()
+
+
+@pytest.mark.parametrize("kernel", [Gauss(1.0), Gauss(0.3), Gauss(0.05), Ball(0.8), Ball(0.3)])
+@pytest.mark.parametrize("labels", [0, 1, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_same_picks_as_plain(kernel: Gauss | Ball, labels: int, dtype: torch.dtype) -> None:
+    x = clumps(700, 12, seed=labels, dtype=dtype)
+    weights = torch.from_numpy(np.random.default_rng(1).random(700)) if labels else None
+    given = clumps(labels, 12, seed=5, dtype=dtype) if labels else None
+    fast, plain = both(x, 60, kernel, weights, given=given)
+    assert fast == plain
+
+
+def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("badge.samplers.coverage")  # the package has the function by this name
+    for name, value in {"GROUP": 3, "BLOCK": 7, "FEW": 1, "MANY": 4, "PIVOTS": 2}.items():
+        monkeypatch.setattr(module, name, value)
+    fast, plain = both(clumps(200, 5, seed=2), 30, Gauss(0.2), given=clumps(9, 5, seed=3))
+    assert fast == plain
+
+
+def test_same_picks_on_gradients() -> None:
+    rng = np.random.default_rng(0)
+    g = badge.gradient_embedding(badge.Outputs.from_logits(2 * rng.normal(size=(300, 4)), rng.normal(size=(300, 6))))
+    fast, plain = both(g, 40, Gauss(1.5), given=g[:10])
+    assert fast == plain
+
+
+def test_equal_gains_go_to_the_lowest_position() -> None:
+    x = badge.Dense(np.repeat(np.eye(5), 4, axis=0))
+    assert coverage(x, 5, np.random.default_rng(0), Gauss(0.5)).tolist() == [0, 4, 8, 12, 16]
+
+
+def test_a_pool_that_is_covered() -> None:
+    """The rest is uniform: no position is repeated, and the seed decides."""
+    x = badge.Dense(np.zeros((9, 2)))
+    picks = [coverage(x, 6, np.random.default_rng(seed), Ball(0.5)).tolist() for seed in range(5)]
+    assert all(p[0] == 0 and len(set(p)) == 6 for p in picks) and len({tuple(p) for p in picks}) > 1
+
+
+def test_bounds_are_bounds() -> None:
+    """An upper bound is never below the gain; this is what makes lazy picks the greedy ones."""
+    x = clumps(400, 16, seed=4)
+    for kernel in (Gauss(0.4), Gauss(0.05), Ball(0.5)):
+        cover = Cover(x, kernel, torch.rand(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+        cover.add(clumps(20, 16, seed=6).rows(slice(None)))
+        bounds = cover.bounds(torch.arange(400))
+        gains = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
+        assert bool((bounds >= gains).all()) and bool((bounds <= 1.02 * gains + 1e-3).all())
+
+
+def test_weights_are_checked() -> None:
+    with pytest.raises(InputError, match="weights must be 3 finite numbers of at least 0"):
+        coverage(badge.Dense(np.eye(3)), 1, np.random.default_rng(0), Gauss(1.0), torch.tensor([1.0, -1.0, 1.0]))
