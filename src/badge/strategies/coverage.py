@@ -35,7 +35,7 @@ def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outp
     >>> import badge
     >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
     >>> maxherding(out, 2, np.random.default_rng(0)).tolist()
-    [1, 3]
+    [2, 3]
     """
     return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(WIDTH), given=_given(labeled))
 
