@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 import torch
 
 import badge
 from badge.errors import InputError
+from badge.samplers import coverage as module
 from badge.samplers.coverage import Ball, Cover, Gauss, coverage
 from badge.samplers.plain import plain_coverage
 
@@ -37,7 +36,6 @@ def test_same_picks_as_plain(kernel: Gauss | Ball, labels: int, dtype: torch.dty
 
 
 def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("badge.samplers.coverage")  # the package has the function by this name
     for name, value in {"GROUP": 3, "BLOCK": 7, "FEW": 1, "MANY": 4, "PIVOTS": 2}.items():
         monkeypatch.setattr(module, name, value)
     fast, plain = both(clumps(200, 5, seed=2), 30, Gauss(0.2), given=clumps(9, 5, seed=3))
