@@ -75,6 +75,10 @@ def test_what_stands_beside_a_journal_is_never_in_the_way(path: Path) -> None:
         noted = beside.read_bytes()
         opened.append(*RECORDS)
     beside.write_bytes(noted)
+    with pytest.warns(
+        UserWarning, match=r"j\.jsonl\.last is behind: it tells of line 12 as the last, and there are 18"
+    ):
+        Journal(path).close()
     assert len(read(path)) == 18
     changed = noted.replace(b" 12 ", b" 72 ")
     assert changed != noted
@@ -87,12 +91,19 @@ def test_what_stands_beside_a_journal_is_never_in_the_way(path: Path) -> None:
     ):  # of no use: as if it were not there
         path.write_bytes(whole)
         beside.write_bytes(junk)
-        Journal(path).close()
+        with pytest.warns(UserWarning, match=r"j\.jsonl\.last is damaged; lines cut off at the end"):
+            Journal(path).close()
         assert beside.read_bytes() != junk
+        Journal(path).close()  # said once: it is as it should be again
+    beside.unlink()
+    with pytest.warns(UserWarning, match=r"j\.jsonl\.last is missing; lines cut off at the end"):
+        Journal(path).close()
     with Journal(path.with_name("k.jsonl")) as other:
         other.append(Tell(ids=[7], labels=["another journal"]))
     path.write_bytes(other.path.read_bytes())  # one that was begun elsewhere takes its place
     assert len(read(path)) == 1
+    with pytest.warns(UserWarning, match=r"j\.jsonl\.last is of another journal"):
+        Journal(path).close()
     path.unlink()
     with Journal(path) as anew:
         assert anew.records == []
@@ -104,7 +115,7 @@ def test_another_line_in_the_place_of_the_last_is_noticed(path: Path) -> None:
     beside = path.with_name("j.jsonl.last")
     noted = beside.read_bytes()
     beside.unlink()
-    with Journal(path) as opened:  # a copy that was older went on elsewhere
+    with pytest.warns(UserWarning, match="is missing"), Journal(path) as opened:  # an older copy went on elsewhere
         opened.append(Tell(ids=[7], labels=["dog"]))
     beside.write_bytes(noted)
     with pytest.raises(JournalError, match="line 6: another line stands here than the one that had been written"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,12 @@ def test_any_truncation_loses_at_most_the_torn_line(
     target.write_bytes(whole[:cut])
     complete = sum(cut >= len(b"\n".join(lines[: n + 1])) for n in range(len(lines)))
     torn = cut > len(b"\n".join([*lines[:complete], b""]))
-    if torn:
-        with pytest.warns(UserWarning, match=rf"line {complete + 1}: the last write was interrupted"):
-            opened = Journal(target)
-    else:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         opened = Journal(target)
+    said = [str(warning.message) for warning in caught]
+    assert any(f"line {complete + 1}: the last write was interrupted" in text for text in said) == torn
+    assert any("j.jsonl.last is missing" in text for text in said) == (complete > 0)
     assert opened.records == RECORDS[:complete]
     if again:
         opened.append(AFTER)

@@ -47,6 +47,11 @@ def test_a_loop_interrupted_at_random(tmp_path: Path) -> None:
     assert script("interrupt_loop.py", tmp_path, 100)["interrupts"] >= 100
 
 
+def test_a_disk_that_fails(tmp_path: Path) -> None:
+    done = script("fail_calls.py", tmp_path, 60)
+    assert done["failed calls"] >= 60 and done["refused"] > 20
+
+
 def test_mutated_journals(tmp_path: Path) -> None:
     done = script("mutate_journal.py", tmp_path, 1000)
     assert done["refused, line named"] == done["repaired and opened"] + done.get("no sound line left", 0)

@@ -1,10 +1,10 @@
 """Run by test_mutated.py: journals with a byte, a line or a block changed. Not a test module.
 
 `python mutate_journal.py FOLDER --times 100000`: each mutated journal must be refused with the number of a line, or be
-the same journal. One in ten lies there without the file beside it that tells of the last line, as a kill in the first
-write leaves it: then the last line may be dropped with a warning where it was cut, and whole lines missing at the end
-are a journal that is shorter. Whatever is refused is then repaired: every line that the mutation has not touched must
-be in the repaired journal, and the file as it was beside it.
+the same journal. A third lies there without the file beside it that tells of the last line, and a third with that file
+mutated too: then opening says so, the last line may be dropped with a warning where it was cut, and whole lines missing at
+the end are a journal that is shorter. Whatever is refused is then repaired: every line that the mutation has not touched
+must be in the repaired journal, and the file as it was beside it.
 """
 
 from __future__ import annotations
@@ -98,11 +98,13 @@ def main(folder: Path, times: int, seed: int) -> None:
     for _ in range(times):
         kind, data = mutated(whole, chance)
         path.write_bytes(data)
-        alone = chance.random() < 0.1
-        if alone:
+        company = chance.choice(["sound", "missing", "mutated"])
+        noted = last if company == "sound" else mutated(last + last, chance)[1]
+        if company == "missing":
             beside.unlink(missing_ok=True)
         else:
-            beside.write_bytes(last)
+            beside.write_bytes(noted)
+        alone = company == "missing" or noted != last
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -115,11 +117,14 @@ def main(folder: Path, times: int, seed: int) -> None:
                 found["repaired and opened" if repaired else "no sound line left"] += 1
                 continue
         assert held == events[: len(held)], f"{kind}: a silent change"
+        said = [str(warning.message) for warning in caught]
+        assert not (alone and held) or any("mutated.jsonl.last " in text for text in said), f"{kind}: {company}, silent"
+        torn = any("was interrupted" in text for text in said)
         if 0 < len(held) < len(events):
             assert state(held, path) == states[len(held)]
-        if len(held) == len(events) and not caught:
+        if len(held) == len(events) and not torn:
             found["the same journal"] += 1
-        elif caught:
+        elif torn:
             assert alone or len(held) == len(events), f"{kind}: taken for a torn write"
             found["torn last write, with a warning"] += 1
         else:

@@ -64,6 +64,8 @@ def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
             if there is not None:
+                with suppress(OSError):  # another owner's file: only the system's administrator may give it back
+                    os.chown(new, there.st_uid, there.st_gid)
                 with suppress(OSError):
                     new.chmod(stat.S_IMODE(there.st_mode))
             with _opened(descriptor, binary) as stream:

@@ -81,7 +81,7 @@ def _record(outcome: Outcome, folder: Path) -> None:
     if path.exists():
         with (
             suppress(BadgeError, OSError),
-            Journal(path) as journal,
+            Journal(path, sync=False) as journal,
         ):  # a journal that cannot be written is known by now
             journal.append(Failed(error=outcome.error or ""))
 

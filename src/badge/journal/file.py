@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
+import warnings
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -18,7 +20,7 @@ from badge.core.names import path_of
 from badge.core.numbers import flag
 from badge.errors import JournalError
 from badge.journal.events import Event, Record
-from badge.journal.last import Last, digest, forget_last, read_last, write_last
+from badge.journal.last import Last, digest, forget_last, read_last, remark, write_last
 from badge.journal.lines import decode, encode, parse
 from badge.journal.schema import typed
 
@@ -117,6 +119,8 @@ class Journal:
         self._fd, self._pid, self._lock = -1, os.getpid(), ThreadLock()
         #: what is being written: (bytes before it, events before it, the bytes, the events); None between two appends
         self._intent: tuple[int, int, bytes, tuple[Record, ...]] | None = None
+        #: where the file is to be cut before it is written again: a write failed, and so did cutting it off
+        self._cut: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
@@ -129,10 +133,13 @@ class Journal:
                 raise JournalError(f"cannot open the journal {self.path}: it is not a file")
             _lock(fd, self.path)
             sync_folder(self.path.parent)
-            data = _read_from(fd, 0)
-            found = parse(data, self.path, read_last(self.path))
+            last, data = read_last(self._place), _read_from(fd, 0)
+            found = parse(data, self.path, last)
             if found.torn_bytes:
                 os.ftruncate(fd, found.sound_bytes)  # its append never returned
+        except OSError as error:
+            os.close(fd)
+            raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
         except BaseException:
             os.close(fd)
             raise
@@ -141,6 +148,8 @@ class Journal:
         self._first = digest(data.split(b"\n", 1)[0])
         self._fd = fd
         _OPEN.add(self)
+        if self._sync and (said := remark(self._place, last, data, len(self.records))):
+            warnings.warn(said, stacklevel=2)
         if self.records:
             self._note_last(data[: found.sound_bytes])
 
@@ -160,30 +169,54 @@ class Journal:
                 if self._sync:
                     os.fsync(self._fd)
             except OSError as error:
-                os.ftruncate(self._fd, self._end)  # else half a line would sit in the middle after the next append
-                self._intent = None
+                self._take_back(len(payload))
                 raise JournalError(
                     f"cannot write to the journal {self.path}: {error.strerror}; nothing was added"
                 ) from error
             self._take()
-            self._check_file("what was added last is lost with it")
+            self._check_file("what was added last is lost with it", written=True)
+
+    def _take_back(self, length: int) -> None:
+        """Cut off what a failed write has left; where that fails too, write zeros over it: no line of a journal."""
+        self._intent, self._cut = None, self._end
+        try:
+            os.ftruncate(self._fd, self._end)
+            self._cut = None
+        except OSError:
+            with suppress(OSError):
+                os.lseek(self._fd, self._end, os.SEEK_SET)
+                _write(self._fd, bytes(length))
 
     def settle(self) -> None:
         """Bring `records` in line with the file where an append was interrupted: what is there counts."""
         with self._lock():
-            if self._intent is None or self._fd < 0 or os.getpid() != self._pid:
+            if (self._intent is None and self._cut is None) or self._fd < 0 or os.getpid() != self._pid:
                 return
-            start, _, payload, _ = self._intent
-            written = _read_from(self._fd, start)
-            if written == payload:
-                if self._sync:
-                    os.fsync(self._fd)
-                self._take()
-            elif payload.startswith(written):
-                os.ftruncate(self._fd, start)
-                self._intent = None
-            else:
-                raise JournalError(f"the journal {self.path} was changed by another program while it was written")
+            try:
+                self._settle()
+            except OSError as error:
+                raise JournalError(
+                    f"the journal {self.path} cannot be brought in line with its file: {error.strerror}; nothing was "
+                    "added: try again, or open the journal again"
+                ) from error
+
+    def _settle(self) -> None:
+        if self._cut is not None:
+            os.ftruncate(self._fd, self._cut)
+            self._cut = None
+        if self._intent is None:
+            return
+        start, _, payload, _ = self._intent
+        written = _read_from(self._fd, start)
+        if written == payload:
+            if self._sync:
+                os.fsync(self._fd)
+            self._take()
+        elif payload.startswith(written):
+            os.ftruncate(self._fd, start)
+            self._intent = None
+        else:
+            raise JournalError(f"the journal {self.path} was changed by another program while it was written")
 
     def _take(self) -> None:
         """Count what was written. An interrupt between two of these lines does no harm: all of it is done again."""
@@ -213,16 +246,18 @@ class Journal:
         if self._fd < 0:
             raise JournalError(f"the journal {self.path} is closed")
 
-    def _check_file(self, consequence: str) -> None:
+    def _check_file(self, consequence: str, written: bool = False) -> None:
         """The file that is open is the one that stands at the path, and is as long as we left it."""
-        here, problem = os.fstat(self._fd), None
+        problem = None
         try:
-            there = self._place.stat()
+            here, there = os.fstat(self._fd), self._place.stat()
             if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
                 problem = "another file stands in its place"
             elif here.st_size != self._end:
                 problem = f"it is {here.st_size:,} bytes long and was left at {self._end:,}"
         except OSError as error:
+            if written and not isinstance(error, FileNotFoundError):
+                return  # the disk does not answer; what was added is there all the same
             problem = f"it is gone ({error.strerror})"
         if problem:
             raise JournalError(
@@ -232,7 +267,10 @@ class Journal:
 
     def sync(self) -> None:
         """Wait until everything that was appended is on disk."""
-        os.fsync(self._fd)
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise JournalError(f"cannot write to the journal {self.path}: {error.strerror}") from error
 
     @property
     def closed(self) -> bool:
@@ -242,6 +280,9 @@ class Journal:
         """Release the file and its lock; closing twice does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
+            if self._cut is not None and os.getpid() == self._pid:
+                with suppress(OSError):
+                    os.ftruncate(fd, self._cut)
             os.close(fd)
 
     def __enter__(self) -> Journal:

@@ -2,19 +2,24 @@
 
 `labels.jsonl.last` holds the number and the digest of the last line, the digest of the first, by which it knows its
 journal, and a checksum. It is written after the line is on disk, so that it is never ahead of the journal, however the
-process or the machine died. Where it is missing, unreadable or another journal's, nothing is said: only this check is gone.
+process or the machine died. Where it is missing, damaged, behind or another journal's, opening the journal says so: then
+lines that are missing at the end cannot be noticed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Last", "digest", "forget_last", "read_last", "write_last"]
+from badge.errors import JournalError
+
+__all__ = ["Last", "digest", "forget_last", "read_last", "remark", "write_last"]
 
 _RECORD = re.compile(rb"(([0-9a-f]{16}) +(\d+) ([0-9a-f]{16})) ([0-9a-f]{16})\n")
 
@@ -55,27 +60,68 @@ class Last:
 
 
 def _beside(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.last")
+    """The file beside a journal; beside the file itself where the journal is a link."""
+    real = Path(os.path.realpath(journal))
+    return real.with_name(f"{real.name}.last")
 
 
-def read_last(journal: Path) -> Last | None:
-    """What stands beside a journal. Read it before the journal: then it cannot be ahead of a writer."""
+def _open(journal: Path, flags: int) -> int:
+    """Open what stands beside a journal: a file, not a link or a pipe, which others could put there."""
+    path = _beside(journal)
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        found = _RECORD.fullmatch(_beside(journal).read_bytes())
-    except (OSError, ValueError):
+        fd = os.open(path, flags, 0o644)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):  # a link, a pipe without a reader, a folder
+            raise
+    raise JournalError(f"{path} is not a file, but a link or a pipe: delete it, and open the journal again")
+
+
+def read_last(journal: Path) -> Last | str | None:
+    """What stands beside a journal; None: nothing; a text says what is wrong with it.
+
+    Read it before the journal: then it cannot be ahead of a writer.
+    """
+    try:
+        fd = _open(journal, os.O_RDONLY)
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    try:
+        found = _RECORD.fullmatch(os.read(fd, 1000))
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    finally:
+        os.close(fd)
     if not found or digest(found[1]) != found[5].decode():
-        return None
+        return "is damaged"
     return Last(found[2].decode(), int(found[3]), found[4].decode())
+
+
+def remark(journal: Path, last: Last | str | None, data: bytes, events: int) -> str | None:
+    """What to say about the file beside a journal at opening; None: it is as it should be."""
+    if isinstance(last, Last) and events and digest(data.split(b"\n", 1)[0]) != last.first:
+        last = "is of another journal"
+    if isinstance(last, Last):
+        behind = events > last.number
+        last = f"is behind: it tells of line {last.number} as the last, and there are {events}" if behind else ""
+    if not events or last == "":
+        return None
+    return f"{_beside(journal)} {last or 'is missing'}; lines cut off at the end of the journal would not be noticed"
 
 
 def write_last(journal: Path, last: Last) -> None:
     """Written in place, the same length each time. Where it cannot be written it stays behind, which does no harm."""
     with contextlib.suppress(OSError):
-        fd = os.open(_beside(journal), os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        fd = _open(journal, os.O_WRONLY | os.O_CREAT)
         try:
             record = f"{last.first} {last.number:>15} {last.line}"
             os.write(fd, f"{record} {digest(record.encode())}\n".encode())
+            os.ftruncate(fd, len(record) + 18)
         finally:
             os.close(fd)
 

@@ -72,7 +72,7 @@ class Contents:
     problem: tuple[int, str] | None = None  #: line and reason
 
 
-def scan(data: bytes, last: Last | None = None) -> Contents:
+def scan(data: bytes, last: Last | str | None = None) -> Contents:
     """Read a file to its end or its first problem; `last` is what the file beside it says about its last line."""
     found = Contents()
     *lines, tail = data.split(b"\n")
@@ -88,7 +88,7 @@ def scan(data: bytes, last: Last | None = None) -> Contents:
             found.newline_missing = True  # everything else was written
     except ValueError as error:
         found.problem = (len(found.events) + 1, str(error))
-    if last is not None and found.problem is None:
+    if isinstance(last, Last) and found.problem is None:
         found.problem = last.problem(data, len(found.events))
     return found
 
@@ -113,7 +113,7 @@ def _is_cut_off(tail: bytes, number: int) -> bool:
     return (written.startswith(start) or start.startswith(written)) and not re.search(_END, written)
 
 
-def parse(data: bytes, path: str | os.PathLike[str], last: Last | None = None, level: int = 3) -> Contents:
+def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = None, level: int = 3) -> Contents:
     """The contents of a sound file; a problem is an error, an interrupted last write a warning."""
     found = scan(data, last)
     if found.problem:

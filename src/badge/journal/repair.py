@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from badge.core.locking import lock_file, sync_folder
 from badge.core.names import path_of
-from badge.core.writing import writing_to
+from badge.core.writing import replacing, writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
 from badge.journal.file import bytes_of
@@ -60,31 +61,29 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     >>> print(str(repair(path)).split(";")[0], [record.kind for record in Journal(path).records])
     1 events kept, lost: line 1 ['lost', 'skip']
     """
-    file = path_of(path, "a journal")
-    beside, data = read_last(file), bytes_of(file)
+    file = Path(
+        os.path.realpath(path_of(path, "a journal"))
+    )  # what a link points to is repaired, and stays where it is
+    if not file.is_file():
+        bytes_of(file)  # says what is wrong
     with writing_to(file), file.open("r+b") as handle:
         if not lock_file(handle.fileno()):
             raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
+        beside, data = read_last(file), handle.read()
         found = scan(data, beside)
         if not found.problem and not found.torn_bytes:
             return Repair(len(found.events), [], None)
         sound, last = _salvage(data)
         if not sound:
             raise JournalError(f"{file} holds no sound line: restore it from a copy, or use another journal")
-        if beside is not None and beside.problem(data, len(found.events)):
+        if isinstance(beside, Last) and beside.problem(data, len(found.events)):
             last = max(last, beside.number)
-        aside = _free_name(file)
-        numbers = range(1, last + 1)
-        lost = [n for n in numbers if n not in sound]
+        aside = _kept_aside(file, data)
+        lost = [n for n in range(1, last + 1) if n not in sound]
         stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
-        _copy(file, aside)
-        new = file.with_name(f"{file.name}.new")
-        lines = [encode(n, sound.get(n, stand_in)) for n in numbers]
-        with new.open("wb") as output:
+        lines = [encode(n, sound.get(n, stand_in)) for n in range(1, last + 1)]
+        with replacing(file, binary=True) as output:
             output.writelines(lines)
-            output.flush()
-            os.fsync(output.fileno())
-        new.replace(file)
         sync_folder(file.parent)
         write_last(file, Last(digest(lines[0][:-1]), last, digest(lines[-1][:-1])))
     return Repair(len(sound), lost, aside)
@@ -103,13 +102,14 @@ def _salvage(data: bytes) -> tuple[dict[int, Event], int]:
     return sound, max(sound, default=0) + damaged
 
 
-def _free_name(file: Path) -> Path:
-    """A name beside the file that nothing has yet."""
-    names = (file.with_name(f"{file.name}.damaged{n or ''}") for n in range(10**6))
-    return next(name for name in names if not name.exists())
-
-
-def _copy(file: Path, aside: Path) -> None:
-    shutil.copy2(file, aside)
-    with aside.open("rb") as copied:
-        os.fsync(copied.fileno())
+def _kept_aside(file: Path, data: bytes) -> Path:
+    """A copy of the file under a new name beside it, readable by the same people."""
+    for n in range(10**6):
+        aside = file.with_name(f"{file.name}.damaged{n or ''}")
+        with suppress(FileExistsError), aside.open("xb") as copy:
+            shutil.copystat(file, aside)
+            copy.write(data)
+            copy.flush()
+            os.fsync(copy.fileno())
+            return aside
+    raise JournalError(f"{file} has a million damaged copies beside it: delete some")
