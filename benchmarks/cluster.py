@@ -27,10 +27,12 @@ import torch
 
 import badge
 import badge.cluster
+from badge.cluster.place import Placed
 from badge.cluster.session import connected
 from badge.cluster.shards import RayShards
+from badge.core.rows import Here
 from badge.outputs import parts
-from badge.samplers.shards import Here, sharded_by
+from badge.samplers.shard import Shard
 
 __all__ = ["main", "make_pool", "measure_predict", "measure_select"]
 
@@ -66,13 +68,13 @@ class Timed:
     """Notes when the shards had read their rows and what was said to them."""
 
     def __init__(self, shards: Any) -> None:
-        self.shards, self.sizes = shards, shards.sizes
+        self.shards, self.sizes, self.device = shards, shards.sizes, shards.device
         self.rounds, self.ready_at = 0, 0.0
 
-    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+    def ask(self, message: Any, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         answers: Mapping[int, Any] = self.shards.ask(message, arguments)
-        self.rounds += message == "survivors"
-        if message == "segments" and not self.ready_at:
+        self.rounds += message is Shard.survivors
+        if message is Shard.segments and not self.ready_at:
             self.ready_at = time.perf_counter()
         return answers
 
@@ -88,13 +90,13 @@ def selected(path: Path, picks: int, make: Callable[[Any, Any], Any]) -> tuple[A
     """The picks, over the shards that `make` makes, and what they cost."""
     seen: list[Timed] = []
 
-    def noted(rows: Any, build: Any) -> Timed:
-        seen.append(Timed(make(rows, build)))
-        return seen[-1]
+    class Place:
+        def shards(self, rows: Any, build: Any) -> Timed:
+            seen.append(Timed(make(rows, build)))
+            return seen[-1]
 
     start = time.perf_counter()
-    with sharded_by(noted):
-        ids = badge.select_from(badge.Outputs.load(path), picks)
+    ids = badge.select_from(badge.Outputs.load(path).map(lambda rows: Placed(rows, Place())), picks)
     end, (timed,) = time.perf_counter(), seen
     told = {"seconds": end - start, "seconds until rows were read": timed.ready_at - start, "rounds": timed.rounds}
     shards = timed.shards

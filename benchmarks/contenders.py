@@ -20,7 +20,7 @@ from badge.core.rng import generator
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
 from badge.samplers.plain import plain_kcenter
-from badge.strategies.select import select_from
+from badge.strategies.choose import select_from
 
 __all__ = ["CONTENDERS", "Contender", "Pick", "residual"]
 

@@ -120,7 +120,7 @@ def dppy_mcmc(outputs: Outputs, k: int) -> Pick:
     steps = max(1, math.floor(5 * k * math.log(k)))
 
     def pick(seed: int) -> np.ndarray[Any, Any]:
-        from badge.strategies.select import select_from
+        from badge.strategies.choose import select_from
 
         start = select_from(outputs, k, "badge", seed=seed).tolist()
         return np.asarray(_dppy(outputs).sample_mcmc_k_dpp(size=k, nb_iter=steps + 1, s_init=start, random_state=seed))

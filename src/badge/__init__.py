@@ -31,7 +31,7 @@ _HOME: dict[str, str | None] = {
     "report": None,
     "samplers": None,
     "select": "badge.models",
-    "select_from": "badge.strategies.select",
+    "select_from": "badge.strategies.choose",
     "stats": None,
     "strategies": None,
     "training": None,
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from badge.learner import ActiveLearner
     from badge.models.predict import predict, select
     from badge.outputs import Outputs
+    from badge.strategies.choose import select_from
     from badge.strategies.explain import Explanation, explain
-    from badge.strategies.select import select_from
     from badge.training import Trainer, networks
 
 

@@ -75,9 +75,10 @@ class InputError(BadgeError, ValueError):
 class UnknownNameError(InputError):
     """A name that is not in its registry."""
 
-    def __init__(self, kind: str, name: object, known: list[str]) -> None:
+    def __init__(self, kind: str, name: object, known: list[str], meant: str | None = None) -> None:
         shown = repr(name) if len(repr(name)) <= 80 else f"{repr(name)[:79]}…"
-        super().__init__(f"unknown {kind} {shown}; known: {', '.join(known)}")
+        hint = "; known" if meant is None else f": did you mean {meant}? Known"
+        super().__init__(f"unknown {kind} {shown}{hint}: {', '.join(known)}")
 
 
 class NoCandidatesError(InputError):

@@ -41,7 +41,7 @@ WRONG = [
     (["-k", "5", "--probabilities", "p.npy", "--embeddings", "x.npy"], "embeddings: there is no file x.npy"),
     (["-k", "0", "--probabilities", "p.npy", "--embeddings", "h.npy"], "k must be a whole number ≥ 1, not 0"),
     (["-k", "5", "--outputs", "nowhere"], "--outputs: there is no directory nowhere"),
-    (["-k", "5", "--strategy", "bagde"], "unknown strategy 'bagde'; known: badge"),
+    (["-k", "5", "--strategy", "bagde"], "unknown strategy 'bagde': did you mean badge? Known: badge"),
     (["-k", "5", "--strategy", "conf", "--bias", "--probabilities", "p.npy"], "bias is for strategies on gradients"),
     (["-k", "5", "--probabilities", "p.npy", "--embeddings", "h.npy", "--seed", "-1"], "seed must be a whole number ≥ 0"),
     (

@@ -92,7 +92,7 @@ BAD: list[tuple[list[object], str]] = [
     (["-k", 61], "asked for 61 of 60"),
     (["-k", 0], "k"),
     (["-k", 3, "--seed", -1], "seed"),
-    (["-k", 3, "--strategy", "bagde"], "unknown strategy 'bagde'; known: badge"),
+    (["-k", 3, "--strategy", "bagde"], "unknown strategy 'bagde': did you mean badge? Known: badge"),
     (["-k", 3, "--strategy", "coreset"], "labeled"),
     (["-k", 3, "--outputs", "."], "one or the other"),
     (["-k", 3, "--ids", "short.txt"], "has 2 lines; the pool has 60 rows"),

@@ -21,13 +21,14 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.ranges import Remaining, Without, narrowed
+from badge.cluster.place import Placed, RayPlace
 from badge.cluster.shards import Host, RayShards, cuts, packed, sent, spares
+from badge.core.rows import Remaining, narrowed
 from badge.errors import BadgeError, ClusterError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
 from badge.samplers.shard import Shard
-from badge.samplers.topk import topk_by
+from badge.samplers.topk import Scores, topk_by
 
 N, ROWS = 18_000, 5_000
 DONE = np.arange(0, 9_000, 7)
@@ -55,20 +56,20 @@ class Killing(RayShards):
     seen: ClassVar[list[str]] = []
     nodes: ClassVar[list[Any]] = []  #: of which one is killed at the second message about survivors
 
-    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
-        if message not in self.seen:
-            self.seen.append(message)
+    def ask(self, message: Any, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+        if message.__name__ not in self.seen:
+            self.seen.append(message.__name__)
             victim = self.actors[max(arguments)]
             with suppress(self.ray.exceptions.RayActorError):  # one of an earlier test died with its node
                 os.kill(self.ray.get(victim.__ray_call__.remote(lambda host: os.getpid())), signal.SIGKILL)
-        elif message == "survivors" and self.nodes:
+        elif message is Shard.survivors and self.nodes:
             self.nodes.pop().kill(0)
         return super().ask(message, arguments)
 
 
 @pytest.fixture
 def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Killing]]:
-    monkeypatch.setattr("badge.cluster.selecting.RayShards", Killing)
+    monkeypatch.setattr("badge.cluster.place.RayShards", Killing)
     Killing.seen.clear()
     Killing.nodes.clear()
     yield Killing
@@ -109,7 +110,7 @@ def test_processes_at_work_are_not_waited_for(nodes: Any, pool: badge.Outputs) -
     shards = RayShards(ray, gradient_embedding(pool), Shard, 2)
     actors = list(shards.actors)
     with pytest.raises(AttributeError):
-        shards.ask("no such message", {0: (), 1: ()})
+        shards.ask(Scores.highest, {0: (3,), 1: (3,)})  # these are no scores
     shards.close()
     assert all(spare not in actors for spare in spares(ray)) and len(spares(ray)) <= kept
     for actor in actors:
@@ -139,7 +140,9 @@ class Beside:
         self.sizes = [b - a for a, b in ranges]
         self.hosts = [Host(sent(rows, build, a, b)) for a, b in ranges]
 
-    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+    device = torch.device("cpu")
+
+    def ask(self, message: Any, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         return {i: pickle.loads(self.hosts[i].ask(packed((message, mine)))) for i, mine in arguments.items()}
 
     def close(self) -> None:
@@ -148,14 +151,14 @@ class Beside:
 
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("badge.cluster.selecting.RayShards", Beside)
+    monkeypatch.setattr("badge.cluster.place.RayShards", Beside)
     monkeypatch.setattr("badge.cluster.selecting.connected", nullcontext)
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
 
 
-@badge.strategies.declare(reads="blocks")
+@badge.strategies.declare(blocks=True)
 def own(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
     return badge.samplers.kcenter(badge.Dense(outputs.probabilities[:500]), k, rng)
 
@@ -179,7 +182,7 @@ def test_what_is_wrong_with_a_shard_is_said_as_on_one_machine(tmp_path: Path, be
         badge.cluster.select_from(tmp_path, 5, shards=2)
     lock = threading.Lock()
 
-    @badge.strategies.declare(reads="probabilities")
+    @badge.strategies.declare(reads={"probabilities"}, blocks=True)
     def held(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
         return topk_by(lambda rows: (rows[:, 0], lock)[0], outputs.probabilities, k, rng)
 
@@ -244,8 +247,8 @@ def test_a_part_that_is_changed_while_selecting_is_named(
             self.change("shards open it")
             super().__init__(*given)
 
-        def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
-            self.change(message)
+        def ask(self, message: Any, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+            self.change(message.__name__)
             return super().ask(message, arguments)
 
         def change(self, now: str) -> None:
@@ -254,7 +257,7 @@ def test_a_part_that_is_changed_while_selecting_is_named(
                 array[7] = array[7, ::-1]
                 array.flush()
 
-    monkeypatch.setattr("badge.cluster.selecting.RayShards", Changing)
+    monkeypatch.setattr("badge.cluster.place.RayShards", Changing)
     with pytest.raises(InputError, match="part-005000 was changed"):
         badge.cluster.select_from(tmp_path / "copy", 5, strategy="conf", shards=1)
 
@@ -265,19 +268,19 @@ def test_what_remains_is_known_without_a_list() -> None:
         for count in {0, 1, n // 2, n - 1}:
             done = np.sort(rng.choice(n, size=count, replace=False))
             left = np.setdiff1d(np.arange(n), done)
-            found = Remaining(n, done)
+            found = Remaining(0, n, done)
             assert len(found) == len(left)
             assert found.positions(np.arange(len(left))).tolist() == left.tolist()
 
 
 def test_ranges_travel_by_reference(pool: badge.Outputs) -> None:
     """A shard's features are pickled as the names of files, and opened again they are the rows of that range."""
-    left = Remaining(N, DONE)
-    seen = pool.map(lambda rows: Without(rows, left))
+    left = Remaining(0, N, DONE)
+    seen = pool.map(lambda rows: Placed(narrowed(rows, left), RayPlace(None, 1)))
     whole, positions = gradient_embedding(pool), left.positions(np.arange(len(left)))
     for start, stop in ((0, 4096), (4096, 12_288), (12_288, len(left))):
-        content = pickle.dumps(narrowed(gradient_embedding(seen), start, stop))
-        assert len(content) < 70 * (stop - start)  # a residual that small is worked out at once, and travels
+        content = pickle.dumps(gradient_embedding(seen).narrowed(Remaining(start, stop)))
+        assert len(content) < 3000 + 8 * len(DONE) * 2  # names of files, and what is left out
         again = pickle.loads(content)
         expected = whole.rows(torch.from_numpy(positions[start:stop]))
         for mine, theirs in zip(again.rows(slice(None)).factors, expected.factors, strict=True):

@@ -27,7 +27,7 @@ def test_all_is_sorted_and_resolves() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["samplers", "strategies", "errors", "features", "outputs", "strategies.select", "strategies.explain"]
+    "module", ["samplers", "strategies", "errors", "features", "outputs", "strategies.choose", "strategies.explain"]
 )
 def test_modules_list_what_they_offer(module: str) -> None:
     found = __import__(f"badge.{module}", fromlist=["__all__"])
@@ -46,11 +46,11 @@ def test_every_name_of_the_catalogue_is_a_strategy_that_reads_what_it_says() -> 
     rng = np.random.default_rng(0)
     whole = badge.Outputs.from_logits(rng.normal(size=(30, 3)), rng.normal(size=(30, 4)))
     for name in catalog.STRATEGIES:
-        if name in catalog.WITHOUT_EMBEDDINGS:
+        if "embeddings" not in catalog.spec(name).reads:
             pool = badge.Outputs(probabilities=whole.probabilities)
         else:
-            pool = badge.Outputs(embeddings=whole.embeddings) if name in catalog.COLD else whole
-        labeled = whole[:2] if name in catalog.CONDITIONED else None
+            pool = badge.Outputs(embeddings=whole.embeddings) if catalog.spec(name).cold else whole
+        labeled = whole[:2] if catalog.spec(name).labeled == "required" else None
         assert len(set(badge.select_from(pool, 5, name, seed=0, labeled=labeled).tolist())) == 5
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme[readme.index("## Strategies") : readme.index("## Architecture")]

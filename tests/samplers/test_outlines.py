@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -41,7 +42,7 @@ def test_no_centre_that_could_be_as_near_is_ruled_out(name: str, dtype: torch.dt
     rows = pools(dtype)[name]
     centres = Centres(Tuning())
     for part in (slice(0, 25), slice(25, 60)):
-        centres.add(rows[part])
+        centres.add(rows[part], np.full(len(rows[part]), -1))
     d = torch.from_numpy(sq_dists(rows.double().as_matrix().numpy()))
     for i in range(60):
         for j in range(60):  # each pair's own distance as the goal of its row: the pair must not be missed
@@ -57,7 +58,7 @@ def test_other_labels_are_ruled_out() -> None:
     a = torch.nn.functional.one_hot(labels, 5) + 0.02 * torch.randn(200, 5, generator=random)
     rows = Rows((a, torch.randn(200, 64, generator=random)))
     centres = Centres(Tuning())
-    centres.add(rows)
+    centres.add(rows, np.full(len(rows), -1))
     blocks = label_blocks(rows, size=32)
     assert [labels[block].unique().tolist() for block in blocks] == [[0], [1], [2], [3], [4]]
     for label, block in enumerate(blocks):

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 import badge
+from badge.core.rows import LOST
 from badge.features import Features
 from badge.outputs.parts import PartRows
 from badge.samplers import kcenter, kmeanspp
@@ -23,8 +24,8 @@ from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard
-from badge.samplers.shards import LocalShards
 from laws import ACCEPTED, TINY, chi_square, force_sketch, kmeanspp_law, sq_dists, tally, tuned
+from local_shards import LocalShards
 
 module = importlib.import_module("badge.samplers.kmeanspp")
 N, K = 900, 50
@@ -135,15 +136,16 @@ class Unreliable(LocalShards):
         super().__init__(features, cuts)
         self.lost, self.calls = lost, 0
 
-    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
+    def ask(self, message: Any, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
         self.calls += 1
         gone = {i for n, i in self.lost if n == self.calls or n < 0}
         if (-1, -1) in self.lost:  # all of them, before every call, but never the news that they are told anew
             gone = set(arguments) if self.calls % 2 else set()
         for i in gone & set(arguments):
             self.shards[i] = self.make(i)
+        lost = dict.fromkeys(gone & set(arguments), LOST)
         arguments = pickle.loads(pickle.dumps({i: mine for i, mine in arguments.items() if i not in gone}))
-        return pickle.loads(pickle.dumps(super().ask(message, arguments)))
+        return pickle.loads(pickle.dumps(super().ask(message, arguments))) | lost
 
 
 SHARDED = 15 * SEGMENT - 100
@@ -185,7 +187,7 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
     """Where events are drawn from what is known so far the law is right, and the picks depend on the blocks."""
 
     def catch_up(shard: Shard, news: Any, envelope: Any) -> Masses:
-        shard._add(news)
+        shard._hear(news)
         every = torch.arange(len(shard.features))
         bounds = shard.bounds.at(every).numpy().copy()
         if shard.fresh:  # the events of a block and the masses that they were drawn from belong together
@@ -194,7 +196,7 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
         return shard.masses
 
     def survivors(stream: Any, size: int) -> Any:
-        found = stream.pool.tell("segments", [(stream.envelope,)])
+        found = stream.pool.tell(Shard.segments, [(stream.envelope,)])
         stream.cumulative = np.cumsum(np.concatenate(found))
         stream.mass = float(stream.cumulative[-1])
         return right(stream, size)

@@ -122,8 +122,7 @@ def test_explain() -> None:
 def test_blocks_of_a_large_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views and half precision, as on disk."""
     small = {s: badge.select_from(OUT, k=5, strategy=s, exclude=[3]).tolist() for s in ("badge", "conf", "entropy")}
-    monkeypatch.setattr("badge.strategies.select.CHUNK_BYTES", 16)
-    monkeypatch.setattr("badge.features.factored.CHUNK_BYTES", 16)
+    monkeypatch.setattr("badge.core.rows.CHUNK_BYTES", 16)
     for strategy, picks in small.items():
         assert badge.select_from(OUT, k=5, strategy=strategy, exclude=[3]).tolist() == picks
 

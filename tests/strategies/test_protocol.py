@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import re
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,71 +16,134 @@ import torch
 import badge
 from badge import strategies
 from badge.core import catalog
+from badge.core.rows import Remaining
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies import select as door
-from badge.strategies.protocol import Stateful, declare
+from badge.strategies.choose import choose
+from badge.strategies.protocol import REGISTRY, Declaration, Stateful, declaration, declare
+from badge.strategies.request import Request
+
+core_rows = importlib.import_module("badge.core.rows")
 
 RNG = np.random.default_rng(0)
 OUT = badge.Outputs.from_logits(RNG.normal(size=(60, 3)), RNG.normal(size=(60, 5)))
 
 
-def test_what_ours_declare() -> None:
-    found = {name: strategies.reads(strategies.get(name)) for name in strategies.NAMES}
-    assert [name for name, reads in found.items() if reads == "nothing"] == ["rand"]
-    assert [name for name, reads in found.items() if reads == "probabilities"] == ["conf", "marg", "entropy"]
-    conditioned = [name for name in strategies.NAMES if strategies.needs_labeled(strategies.get(name))]
-    assert conditioned == ["coreset", "albl"]
+def test_the_table_is_what_the_strategies_do() -> None:
+    """Each row of the catalog against what its strategy shows when it runs."""
+    assert tuple(REGISTRY) != () and set(REGISTRY) == set(catalog.STRATEGIES)
+    for row in catalog.CATALOG:
+        strategy, seen = strategies.get(row.name), set[str]()
+        assert declaration(strategy) == Declaration(row.reads, row.blocks, row.labeled)
+        assert ("bias" in inspect.signature(strategy).parameters) == row.bias
+        strategy(Watched(seen), 4, np.random.default_rng(0), labeled=OUT[:5])
+        assert seen == row.reads, row.name
+        many = badge.Outputs(OUT.probabilities, OUT.embeddings, multilabel=True)
+        with nullcontext() if row.multilabel else pytest.raises(InputError, match="for multi-label outputs"):
+            strategies.get(row.name)(many, 4, np.random.default_rng(0), labeled=many[:5])
+        with nullcontext() if row.labeled != "required" else pytest.raises(InputError, match="conditioned on"):
+            strategies.get(row.name)(OUT, 4, np.random.default_rng(0))
     assert [name for name in strategies.NAMES if isinstance(strategies.get(name), Stateful)] == ["albl"]
-    # what the command line says before torch is loaded
-    assert tuple(conditioned) == catalog.CONDITIONED
-    assert tuple(n for n, reads in found.items() if reads in ("nothing", "probabilities")) == catalog.WITHOUT_EMBEDDINGS
-    assert tuple(n for n, reads in found.items() if reads == "vectors") == catalog.COLD
-    wanting = [name for name in strategies.NAMES if strategies.wants_labeled(strategies.get(name))]
-    assert sorted(wanting) == sorted([*catalog.CONDITIONED, *catalog.COLD])
-    takes_bias = [n for n in strategies.NAMES if "bias" in inspect.signature(strategies.get(n)).parameters]
-    assert tuple(takes_bias) == catalog.ON_GRADIENTS
 
 
-@pytest.mark.parametrize("reads", ["nothing", "probabilities", "embeddings", "blocks", "vectors", None])
+class Watched(Outputs):
+    """Outputs that note what is looked at."""
+
+    def __init__(self, seen: set[str]) -> None:
+        self._set(OUT.probabilities, OUT.embeddings)
+        self.seen = seen
+
+    def _there(self, array: Any, name: str) -> Any:
+        self.seen.add(name)
+        return super()._there(array, name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("margin", "marg"), ("random", "rand"), ("BADGE", "badge"), ("k-center", "coreset"), ("kcenter_grad", "kcenter-grad"),
+     ("entropie", "entropy"), ("k-means++", "kmeanspp"), ("typiclus", "typiclust")],
+)  # fmt: skip
+def test_did_you_mean(typed: str, meant: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"unknown strategy '{re.escape(typed)}': did you mean {meant}\? Known: badge, "
+    ):
+        badge.select_from(OUT, 4, typed)
+
+
+def test_no_guess_where_nothing_is_near() -> None:
+    with pytest.raises(InputError, match=r"unknown strategy 'xyzzy'; known: badge, "):
+        badge.select_from(OUT, 4, "xyzzy")
+
+
+def test_the_readme_has_the_table() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert catalog.markdown() in readme
+    assert all(name in strategies.__doc__ for name in ("registry", "catalog"))
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("reads", [(), ("probabilities",), ("embeddings",), ("probabilities", "embeddings"), None])
 @pytest.mark.parametrize("exclude", [None, range(9)])
-def test_a_strategy_is_given_what_it_reads(reads: Any, exclude: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "CHUNK_BYTES", 8)  # so that the pool counts as large
-    seen: list[Outputs] = []
+def test_a_strategy_is_given_what_it_reads(
+    reads: Any, blocks: bool, exclude: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core_rows, "CHUNK_BYTES", 8)  # so that the pool counts as large
+    seen: list[tuple[Outputs, Outputs | None]] = []
 
     def own(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> Any:
-        seen.append(outputs)
+        seen.append((outputs, labeled))
         return np.arange(k)
 
-    ids = badge.select_from(OUT, 4, own if reads is None else declare(reads=reads)(own), exclude=exclude)
+    ids = badge.select_from(OUT, 4, own if reads is None else declare(reads, blocks)(own), exclude=exclude)
     first = 0 if exclude is None else 9
     assert ids.tolist() == [first, first + 1, first + 2, first + 3]
-    (given,) = seen
+    ((given, labeled),) = seen
     assert len(given) == 60 - first
-    if reads == "nothing":
-        assert not given.has_probabilities and not given.has_embeddings
-        return
-    if reads == "vectors":
-        assert torch.equal(given.embeddings[:], OUT.embeddings[first:])
-        assert given.has_probabilities == (exclude is None)  # what is not read is not copied
-        return
-    expected = OUT.probabilities[first:]
-    assert torch.equal(given.probabilities[:], expected)
-    assert isinstance(given.probabilities, torch.Tensor) == (reads in ("embeddings", None) or exclude is None)
-    if reads == "probabilities" and exclude is not None:
-        assert not given.has_embeddings  # they were not gathered
-    else:
-        assert torch.equal(given.embeddings[:], OUT.embeddings[first:])
-        ids = torch.tensor([3, 1])
-        assert torch.equal(given.embeddings.index_select(0, ids), OUT.embeddings[first:][ids])
+    everything = {"probabilities", "embeddings"}
+    for name in everything:
+        if name not in (everything if reads is None else set(reads)):
+            assert not getattr(given, f"has_{name}")  # what is not read is not gathered
+            continue
+        rows, expected = getattr(given, name), getattr(OUT, name)[first:]
+        assert torch.equal(rows[:], expected)
+        assert isinstance(rows, torch.Tensor) == (reads is None or not blocks or exclude is None)
+        some = torch.tensor([3, 1])
+        assert torch.equal(rows.index_select(0, some), expected[some])
+    if exclude is None or reads == ():
+        assert labeled is None
+    else:  # one that says nothing of labelled examples is given them
+        assert labeled is not None and torch.equal(labeled.probabilities, OUT.probabilities[:9])
 
 
-def test_a_wrong_declaration() -> None:
+def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:
+    seen: list[Any] = []
+
+    @declare(labeled="no")
+    def own(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> Any:
+        seen.append(labeled)
+        return np.arange(k)
+
+    badge.select_from(OUT, 4, own, exclude=range(9))
+    badge.select_from(OUT, 4, own, labeled=OUT[:3])
+    assert seen == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("reads", "everything", "a strategy reads a set of embeddings, probabilities, not 'everything'"),
+        ("reads", {"gradients"}, "a strategy reads a set of embeddings, probabilities, not {'gradients'}"),
+        ("reads", 3, "a strategy reads a set of embeddings, probabilities, not 3"),
+        ("blocks", "yes", "a strategy's blocks is True or False, not 'yes'"),
+        ("labeled", True, "a strategy's labeled is one of 'no', 'if any', 'required', not True"),
+    ],
+)
+def test_a_wrong_declaration(attribute: str, value: Any, message: str) -> None:
     def own(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> Any:
         return np.arange(k)
 
-    own.reads = "everything"  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match=r"a strategy reads 'nothing', 'probabilities', .* not 'everything'"):
+    setattr(own, attribute, value)
+    with pytest.raises(InputError, match=re.escape(message)):
         badge.select_from(OUT, 4, own)
 
 
@@ -118,11 +185,11 @@ def test_the_learner_and_select_from_are_one() -> None:
             predict=lambda model, pool: OUT,
         )  # fmt: skip
         ids = learner.ask(6)
-        left = np.arange(12, 60)
-        same = door.choose(strategies.get(name), OUT, 6, derive(5, "ask", 0), left, OUT[:12])
+        left = Remaining(0, 60, np.arange(12))
+        same = choose(Request(strategies.get(name), 6, derive(5, "ask", 0), left, OUT[:12]), OUT)
         if name != "albl":  # whose observation comes before its pick
             assert (ids == same).all()
-        assert set(ids.tolist()) <= set(left.tolist())
+        assert set(ids.tolist()) <= set(range(12, 60))
 
 
 def test_rand_asks_for_no_pass_over_the_pool() -> None:

@@ -12,15 +12,15 @@ import pytest
 import torch
 
 import badge
+from badge.core.catalog import spec
 from badge.errors import InputError, UnknownNameError
 from badge.samplers import topk
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.strategies import ALBL, NAMES, PAPER
 from laws import ACCEPTED, chi_square
 
-selection = importlib.import_module("badge.strategies.select")
+core_rows = importlib.import_module("badge.core.rows")
 rows = importlib.import_module("badge.features.rows")
-factored = importlib.import_module("badge.features.factored")
 arrays = importlib.import_module("badge.core.arrays")
 
 P = np.array([[0.5, 0.45, 0.05], [0.7, 0.16, 0.14], [0.34, 0.33, 0.33], [0.98, 0.01, 0.01], [0.52, 0.24, 0.24]])
@@ -307,18 +307,12 @@ def test_a_large_pool_is_not_copied(name: str, dtype: torch.dtype, monkeypatch: 
     exclude = np.arange(0, 200, 3)
     expected = badge.select_from(out, 20, name, seed=2, exclude=exclude)
     views: list[int] = []
-    view = selection.View
-    monkeypatch.setattr(selection, "View", lambda base, ids: views.append(1) or view(base, ids))
-    for module in (selection, factored):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 64)
+    subset = core_rows.Subset
+    monkeypatch.setattr(core_rows, "Subset", lambda base, ids: views.append(1) or subset(base, ids))
+    monkeypatch.setattr(core_rows, "CHUNK_BYTES", 64)
     monkeypatch.setattr(rows, "TILE_BYTES", 256)
     assert badge.select_from(out, 20, name, seed=2, exclude=exclude).tolist() == expected.tolist()
-    assert (
-        len(views)
-        == {"nothing": 0, "probabilities": 1, "vectors": 1, "blocks": 2}[
-            badge.strategies.reads(badge.strategies.get(name))
-        ]
-    )
+    assert len(views) == len(spec(name).reads)
 
 
 def test_own_strategies() -> None:
@@ -336,7 +330,7 @@ def test_own_strategies() -> None:
 
 
 def test_own_strategies_get_tensors_of_large_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(core_rows, "CHUNK_BYTES", 8)
     seen: list[type] = []
 
     def first(outputs: badge.Outputs, k: int, rng: Any, labeled: Any = None) -> Any:
@@ -378,7 +372,8 @@ def test_labeled_is_needed(name: str) -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(
-        UnknownNameError, match=r"unknown strategy 'Badge'; known: badge, coreset, conf, .*kcenter-grad"
+        UnknownNameError,
+        match=r"unknown strategy 'Badge': did you mean badge\? Known: badge, coreset, conf, .*kcenter-grad",
     ):
         badge.select_from(OUT, 2, "Badge")
     with pytest.raises(InputError, match=r"a strategy is a name or a callable .* not 3"):

@@ -19,7 +19,7 @@ from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
 from badge.samplers.nearest.sketch import Sketch
-from badge.samplers.shards import LocalShards
+from local_shards import LocalShards
 
 Law = dict[tuple[int, ...], float]
 
@@ -134,4 +134,4 @@ def force_sketch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, outside: float 
             sketch[:, -1] *= outside
             return sketch
 
-    monkeypatch.setattr("badge.samplers.shards.useful_sketch", lambda rows: Forced.of(rows, rank))
+    monkeypatch.setattr("badge.samplers.nearest.centres.useful_sketch", lambda rows: Forced.of(rows, rank))

@@ -62,19 +62,20 @@ def check_request(
 ) -> None:
     """Refuse what cannot become an answer whatever the files hold."""
     catalog.check_name(strategy)
+    reads = catalog.spec(strategy).reads if strategy in catalog.STRATEGIES else catalog.BOTH
     whole(k, "k")
     whole(seed, "seed", least=0)
     if bias and strategy in catalog.STRATEGIES:
-        catalog.check_bias(strategy, strategy in catalog.ON_GRADIENTS)
+        catalog.check_bias(strategy, catalog.spec(strategy).bias)
     if outputs is None:
-        files.check(strategy in catalog.WITHOUT_EMBEDDINGS, strategy in catalog.COLD)
+        files.check("embeddings" not in reads, "probabilities" not in reads and bool(reads))
     elif files:
         raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
     elif not outputs.is_dir():
         raise InputError(f"--outputs: there is no directory {outputs}")
     if of_labeled:
         of_labeled.check(without_embeddings=False)
-    elif strategy in catalog.CONDITIONED and not exclude:
+    elif strategy in catalog.STRATEGIES and catalog.spec(strategy).labeled == "required" and not exclude:
         raise InputError(
             f"{strategy} is conditioned on the labelled examples: give --exclude, or --labeled-probabilities and "
             "--labeled-embeddings"

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from badge.cluster.pieces import plan
+from badge.cluster.place import Placed, RayPlace
 from badge.cluster.predicting import predict
-from badge.cluster.ranges import Remaining, Without
-from badge.cluster.session import connected, cpus, require_ray
-from badge.cluster.shards import RayShards
+from badge.cluster.session import connected, require_ray
 from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models import predict as predict_here
 from badge.outputs import Outputs, parts
-from badge.samplers.envelope import SEGMENT
-from badge.samplers.shards import sharded_by
-from badge.strategies.protocol import Strategy, reads, wants_labeled
-from badge.strategies.select import check_one_model, checked, excluded, request
+from badge.strategies.choose import check_one_model, choose
+from badge.strategies.protocol import Strategy
+from badge.strategies.request import Request
 
 __all__ = ["select", "select_from"]
-
-#: A shard has at least so many rows where the number of shards is not given: below, a message costs more than its work.
-LEAST_ROWS = 16 * SEGMENT
 
 
 def select_from(
@@ -55,51 +49,38 @@ def select_from(
     """
     require_ray()
     opened = _by_reference(outputs)
-    chosen, rng = _request(strategy, seed, labeled, exclude, bias, shards)
-    k, done = excluded(k, len(opened), exclude)
-    left = Remaining(len(opened), done)
-    if labeled is None and len(done) and wants_labeled(chosen):
-        labeled = opened[done]
-    check_one_model(opened, labeled)
-    seen = opened.map(lambda rows: Without(rows, left)) if len(done) else opened
-    if reads(chosen) == "nothing":
-        seen = Outputs.unread(len(left))
-    elif reads(chosen) == "probabilities":
-        seen = Outputs.trusted(seen.probabilities, None, multilabel=seen.multilabel)
-    with connected(address) as ray, _on_shards(ray, shards):
-        picks = checked(chosen(seen, k, rng, labeled=labeled), k, len(left))
-    _by_reference(opened.directory or "")  # a part that was changed meanwhile is named
-    return left.positions(picks)
+    request = _request(strategy, k, len(opened), seed, labeled, exclude, bias, shards)
+    return _chosen(request, opened, shards, address)
 
 
 def _request(
-    strategy: str | Strategy, seed: int | None, labeled: Any, exclude: Any, bias: bool, shards: int | None
-) -> tuple[Strategy, np.random.Generator]:
-    """The strategy and the generator; what is wrong with a request needs no outputs to be said."""
-    chosen, rng = request(strategy, seed, labeled, exclude, bias)
-    if reads(chosen) == "embeddings":
+    strategy: str | Strategy,
+    k: int,
+    rows: int,
+    seed: int | None,
+    labeled: Any,
+    exclude: Any,
+    bias: bool,
+    shards: int | None,
+) -> Request:
+    request = Request.of(strategy, k, rows, seed, labeled, exclude, bias)
+    if request.declared.reads and not request.declared.blocks:
         raise InputError(
             f"the strategy {strategy!r} reads the whole pool as tensors: declare that it reads blocks "
-            "(badge.strategies.declare(reads='blocks')), or use badge.select_from"
+            "(badge.strategies.declare(blocks=True)), or use badge.select_from"
         )
     if shards is not None:
         whole(shards, "shards")
-    return chosen, rng
+    return request
 
 
-@contextmanager
-def _on_shards(ray: Any, shards: int | None) -> Iterator[None]:
-    """Samplers make their shards on the cluster; these go when the work is done."""
-    with ExitStack() as made:
-
-        def make(rows: Any, build: Callable[[Any, int], Any]) -> RayShards:
-            count = shards or max(1, min(cpus(ray), len(rows) // LEAST_ROWS))
-            opened = RayShards(ray, rows, build, count)
-            made.callback(opened.close)
-            return opened
-
-        with sharded_by(make):
-            yield
+def _chosen(request: Request, opened: Outputs, shards: int | None, address: str | None) -> NDArray[np.int64]:
+    """The picks from outputs on disk, by shards on a cluster."""
+    check_one_model(opened, request.labeled)
+    with connected(address) as ray, RayPlace(ray, shards) as place:
+        picks = choose(request, opened.map(lambda rows: Placed(rows, place)))
+    _by_reference(opened.directory or "")  # a part that was changed meanwhile is named
+    return picks
 
 
 def _by_reference(outputs: Any) -> Outputs:
@@ -141,12 +122,11 @@ def select(
     multilabel, progress.
     """
     require_ray()
-    _request(strategy, seed, labeled, exclude, bias, shards)  # said before the pass, not after it
     with connected(address) as ray:
         known = plan(ray, dataset, options.get("id"))
-        excluded(k, known.rows, exclude)
+        request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards)  # said before the pass
         outputs = predict(model, known, out, **options)
         if labeled is not None and not isinstance(labeled, Outputs):
             here = {key: value for key, value in options.items() if key not in ("id", "workers")}
-            labeled = predict_here(model, labeled, **here)
-        return select_from(outputs, k, strategy, seed, labeled, exclude, bias, shards)
+            request = replace(request, labeled=predict_here(model, labeled, **here))
+        return _chosen(request, _by_reference(outputs), shards, None)

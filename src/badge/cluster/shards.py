@@ -1,4 +1,4 @@
-"""Shards of a pool as actors of a Ray cluster: what `samplers.shards.Shards` asks for, wherever the rows are."""
+"""Shards of a pool as actors of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import io
 import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.cluster.ranges import narrowed
 from badge.cluster.session import errors_from_afar, pickled, ready
+from badge.core.rows import LOST, Build, Lost, Remaining, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
 
 __all__ = ["RayShards", "cuts", "spares"]
+
+Answer = TypeVar("Answer")
 
 #: A shard is given up after so many deaths without an answer in between.
 DEATHS = 5
@@ -44,7 +46,7 @@ class RayShards:
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
     """
 
-    def __init__(self, ray: Any, rows: Any, build: Callable[[Any, int], Any], shards: int) -> None:
+    def __init__(self, ray: Any, rows: Any, build: Build, shards: int) -> None:
         self.ray, self.rows, self.build = ray, rows, build
         self.edges = cuts(len(rows), shards)
         # No core is held between messages: what is left of a cluster can always take over the shards of a dead node.
@@ -53,6 +55,8 @@ class RayShards:
         self.deaths: Counter[int] = Counter()
         self.waiting = False  # for answers
         self.rounds = self.sent = self.received = 0
+
+    device = torch.device("cpu")
 
     @property
     def sizes(self) -> list[int]:
@@ -66,8 +70,10 @@ class RayShards:
         actor.take.remote(content)
         return actor
 
-    def ask(self, message: str, arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any]:
-        """The answers; a shard that was lost is made anew, and gives none."""
+    def ask(
+        self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> Mapping[int, Answer | Lost]:
+        """The answers. A shard that died is made anew from its rows, and its answer is `LOST`."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
         self.waiting = True
@@ -84,7 +90,7 @@ class RayShards:
                     self.deaths[i] += 1
                     if self.deaths[i] >= DEATHS:
                         raise ClusterError(f"shard {i} died {DEATHS} times, out of memory? {error}") from error
-                    self.actors[i] = self._start(i, [])
+                    self.actors[i], answers[i] = self._start(i, []), LOST
                     continue
                 self.deaths[i] = 0
                 self.received += len(content)
@@ -110,9 +116,9 @@ def spares(ray: Any) -> list[Any]:
     return _spare.setdefault(connection, [])
 
 
-def sent(rows: Any, build: Callable[[Any, int], Any], start: int, stop: int) -> bytes:
+def sent(rows: Any, build: Build, start: int, stop: int) -> bytes:
     """What a shard of the rows `start` to `stop` is made from."""
-    return pickled((build, narrowed(rows, start, stop), start), "what the strategy does on the shards")
+    return pickled((build, narrowed(rows, Remaining(start, stop)), start), "what the strategy does on the shards")
 
 
 class Host:
@@ -142,7 +148,7 @@ class Host:
         if self.error is not None:
             raise self.error
         message, arguments = pickle.loads(content)
-        return packed(getattr(self.shard, message)(*arguments))
+        return packed(message(self.shard, *arguments))
 
 
 class _Pickler(pickle.Pickler):
@@ -150,7 +156,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) is Tensor:
-            return _tensor, (value.contiguous().numpy(),)
+            return _tensor, (value.contiguous().numpy(force=True),)
         return NotImplemented
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,9 +14,11 @@ from torch import Tensor
 from badge.core.masks import unmasked
 from badge.errors import InputError
 
+if TYPE_CHECKING:
+    from badge.core.rows import RowSource
+
 __all__ = [
     "CHUNK_BYTES",
-    "RowSource",
     "as_array",
     "as_index",
     "as_single",
@@ -31,25 +33,6 @@ __all__ = [
 CHUNK_BYTES = 64 * 2**20
 #: float32 holds every whole number up to this one.
 SINGLE_WHOLE = 2**24
-
-
-class RowSource(Protocol):
-    """A matrix whose rows are had block by block: a tensor, or what stands for one that is never held as a whole."""
-
-    @property
-    def shape(self) -> torch.Size: ...
-
-    @property
-    def dtype(self) -> torch.dtype: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: slice, /) -> Tensor: ...
-
-    def index_select(self, dim: int, index: Tensor, /) -> Tensor: ...
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:

@@ -1,72 +1,180 @@
-"""The names of the strategies, in the order in which tables and legends show them.
+"""The table of strategies: one `Spec` per strategy. Registry, README, help, error messages and pictures are made from it.
 
-They stand apart from `badge.strategies` because that needs torch; statistics and report do not.
+It does not import torch, because statistics, report and the command line's checks work without it. A new strategy is one row
+here and one function in `badge.strategies`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
 from badge.errors import InputError, UnknownNameError
 
 __all__ = [
-    "COLD",
-    "CONDITIONED",
-    "ON_GRADIENTS",
+    "ALIASES",
+    "CATALOG",
     "PAPER_STRATEGIES",
     "REFERENCE",
     "STRATEGIES",
-    "WITHOUT_EMBEDDINGS",
+    "Labeled",
+    "Spec",
     "check_bias",
     "check_name",
+    "markdown",
+    "names",
+    "spec",
 ]
 
-#: Every strategy of the registry, in the order in which tables and legends show them.
-STRATEGIES: tuple[str, ...] = (
-    "badge",
-    "coreset",
-    "conf",
-    "marg",
-    "entropy",
-    "albl",
-    "rand",
-    "kdpp",
-    "kcenter-grad",
-    "kmeanspp",
-    "typiclust",
+#: Whether a strategy looks at the outputs of the labelled examples: never, where there are any, or not without them.
+Labeled = Literal["no", "if any", "required"]
+
+PROBABILITIES, EMBEDDINGS = frozenset({"probabilities"}), frozenset({"embeddings"})
+BOTH, NOTHING = PROBABILITIES | EMBEDDINGS, frozenset[str]()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of a strategy before torch is loaded."""
+
+    name: str
+    picks: str  #: one line: what it picks
+    source: str = ""
+    #: what it looks at, of "probabilities" and "embeddings"; with neither the model does not run
+    reads: frozenset[str] = BOTH
+    #: it reads a pool row block by row block, so that a pool on disk stays there
+    blocks: bool = True
+    labeled: Labeled = "no"
+    bias: bool = False  #: it can take the gradient of the output bias into account
+    multilabel: bool = True
+    #: "compared" in the paper's matrices and curves, its "ablation", or not in it: ""
+    paper: Literal["compared", "ablation", ""] = ""
+    #: for the first batch, before any label
+    cold: bool = False
+
+
+#: In the order in which tables and legends show them.
+CATALOG: tuple[Spec, ...] = (
+    Spec("badge", "k-means++ on gradient embeddings", "Ash et al. 2020, algorithm 1", bias=True, paper="compared"),
+    Spec(
+        "coreset",
+        "furthest-first on embeddings, conditioned on the labelled",
+        "Sener & Savarese 2018",
+        EMBEDDINGS,
+        labeled="required",
+        paper="compared",
+    ),
+    Spec("conf", "smallest probability of the predicted class", "Wang & Shang 2014", PROBABILITIES, paper="compared"),
+    Spec(
+        "marg",
+        "smallest margin between the two largest probabilities",
+        "Roth & Small 2006",
+        PROBABILITIES,
+        paper="compared",
+    ),
+    Spec("entropy", "largest entropy of the probabilities", "Wang & Shang 2014", PROBABILITIES, paper="compared"),
+    Spec(
+        "albl",
+        "a bandit over coreset and conf",
+        "Hsu & Lin 2015",
+        labeled="required",
+        multilabel=False,
+        paper="compared",
+    ),
+    Spec("rand", "uniform", "", NOTHING, paper="compared"),
+    Spec("kdpp", "a k-DPP on gradient embeddings", "Ash et al. 2020, section 3", bias=True, paper="ablation"),
+    Spec(
+        "kcenter-grad",
+        "furthest-first on gradient embeddings",
+        "Ash et al. 2020, section 3",
+        bias=True,
+        paper="ablation",
+    ),
+    Spec(
+        "kmeanspp",
+        "k-means++ on embeddings: a cold start",
+        "Arthur & Vassilvitskii 2007",
+        EMBEDDINGS,
+        labeled="if any",
+        cold=True,
+    ),
+    Spec(
+        "typiclust",
+        "typical examples of clusters: a cold start",
+        "Hacohen et al. 2022",
+        EMBEDDINGS,
+        labeled="if any",
+        cold=True,
+    ),
 )
 
-#: The seven that the paper's matrices and curves compare; then come its ablations, and two for a cold start.
-PAPER_STRATEGIES: tuple[str, ...] = STRATEGIES[:7]
-
+STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG)
+#: The seven that the paper's matrices and curves compare.
+PAPER_STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG if one.paper == "compared")
 #: The baseline that budgets, normalised errors and saved labels refer to.
 REFERENCE = "rand"
 
-#: Those that look at probabilities only, or at nothing.
-WITHOUT_EMBEDDINGS = ("conf", "marg", "entropy", "rand")
+#: Other names that people type: answered with "did you mean".
+ALIASES = {
+    "margin": "marg",
+    "random": "rand",
+    "uniform": "rand",
+    "confidence": "conf",
+    "least-confidence": "conf",
+    "uncertainty": "marg",
+    "k-center": "coreset",
+    "kcenter": "coreset",
+    "k-means++": "kmeanspp",
+    "kmeans++": "kmeanspp",
+    "dpp": "kdpp",
+}
 
-#: Those that are conditioned on the labelled examples.
-CONDITIONED = ("coreset", "albl")
 
-#: Those for the first batch, before any label: they look at embeddings alone.
-COLD = ("kmeanspp", "typiclust")
+def spec(name: str) -> Spec:
+    """The row of a strategy.
 
-#: Those on gradient embeddings, which can have the gradient of the output bias too.
-ON_GRADIENTS = ("badge", "kdpp", "kcenter-grad")
+    >>> spec("marg").source
+    'Roth & Small 2006'
+    """
+    check_name(name)
+    return next(one for one in CATALOG if one.name == name)
+
+
+def names(which: Callable[[Spec], bool]) -> tuple[str, ...]:
+    """The names of the rows for which `which` holds.
+
+    >>> names(lambda one: one.labeled == "required")
+    ('coreset', 'albl')
+    """
+    return tuple(one.name for one in CATALOG if which(one))
 
 
 def check_name(strategy: str) -> None:
-    """A name of the registry, or of the form package.module:function.
+    """Refuse what is neither a name of the table nor of the form package.module:function.
 
-    >>> check_name("nope")
+    >>> check_name("margin")
     Traceback (most recent call last):
-    badge.errors.UnknownNameError: unknown strategy 'nope'; known: badge, coreset, conf, marg, entropy, albl, rand, ...
+    badge.errors.UnknownNameError: unknown strategy 'margin': did you mean marg? Known: badge, coreset, conf, marg, ...
     """
-    if strategy not in STRATEGIES and ":" not in strategy:
-        raise UnknownNameError("strategy", strategy, [*STRATEGIES, "or your own as package.module:function"])
+    if strategy in STRATEGIES or ":" in strategy:
+        return
+    plain = strategy.strip().lower().replace("_", "-")
+    near = [plain] if plain in STRATEGIES else [ALIASES[plain]] if plain in ALIASES else []
+    near = near or get_close_matches(plain, [*STRATEGIES, *ALIASES], n=1)
+    meant = ALIASES.get(near[0], near[0]) if near else None
+    raise UnknownNameError("strategy", strategy, [*STRATEGIES, "or your own as package.module:function"], meant)
 
 
 def check_bias(strategy: object, takes_bias: bool) -> None:
     """Only gradients have a part for the output bias."""
     if not takes_bias:
-        raise InputError(
-            f"bias is for strategies on gradients ({', '.join(ON_GRADIENTS)}): leave it out for {strategy}"
-        )
+        on_gradients = ", ".join(names(lambda one: one.bias))
+        raise InputError(f"bias is for strategies on gradients ({on_gradients}): leave it out for {strategy}")
+
+
+def markdown() -> str:
+    """The table as the README shows it."""
+    rows = [f"| `{one.name}` | {one.picks} | {one.source} |" for one in CATALOG]
+    return "\n".join(["| name | picks | source |", "| --- | --- | --- |", *rows])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from badge.core.arrays import RowSource, as_tensor, check_finite
+from badge.core.arrays import as_tensor, check_finite
+from badge.core.rows import RowSource
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 
@@ -26,17 +27,17 @@ class Dense(Features):
                 f"features must be a matrix with at least one row and column, not of shape {tuple(x.shape)}"
             )
         check_finite(x, "features")
-        self._set(x)
-
-    def _set(self, x: RowSource) -> None:
         self.factors = (x,)
-        self.rank_bound = min(x.shape)
+
+    @property
+    def rank_bound(self) -> int:
+        return min(self.factors[0].shape)
 
     @classmethod
     def trusted(cls, matrix: RowSource) -> Dense:
         """Features of a matrix that was validated before (or that is read row block by row block); nothing is read."""
         self = cls.__new__(cls)
-        self._set(matrix)
+        self.factors = (matrix,)
         return self
 
     def __getitem__(self, ids: Any) -> Dense:

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from badge.core.arrays import CHUNK_BYTES, RowSource, as_tensor, check_finite
+from badge.core.arrays import as_tensor, check_finite
 from badge.core.numbers import flag
+from badge.core.rows import RowSource, small
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
 
-__all__ = ["Factored", "Residual", "gradient_embedding"]
+__all__ = ["Factored", "gradient_embedding"]
 
 
 class Factored(Features):
@@ -42,9 +43,12 @@ class Factored(Features):
 
     def _set(self, a: RowSource, h: RowSource, bias: bool, multilabel: bool = False) -> None:
         self.factors, self.bias, self.multilabel = (a, h), bias, multilabel
-        c, d = a.shape[1], h.shape[1] + bias
+
+    @property
+    def rank_bound(self) -> int:
+        c, d = self.factors[0].shape[1], self.factors[1].shape[1] + self.bias
         # The rows of a sum to 0, which costs one dimension; but for logistic outputs, whose columns are independent.
-        self.rank_bound = min(len(self), (c if multilabel or c == 1 else c - 1) * d)
+        return min(len(self), (c if self.multilabel or c == 1 else c - 1) * d)
 
     @classmethod
     def trusted(cls, a: RowSource, h: RowSource, bias: bool = False, multilabel: bool = False) -> Factored:
@@ -71,28 +75,23 @@ class Factored(Features):
         return Factored.trusted(a, h, multilabel=self.multilabel)
 
 
-class Residual:
-    """a = p − e_ŷ of probabilities that stay where they are (on disk, in half precision), row block by row block."""
+class Gradient(Factored):
+    """Gradient embeddings of outputs that stay where they are: a = p − e_ŷ is worked out for the rows that are read."""
 
-    def __init__(self, probabilities: RowSource, multilabel: bool = False) -> None:
-        self.p, self.logistic = probabilities, multilabel or probabilities.shape[1] == 1
-        self.shape, self.device = probabilities.shape, probabilities.device
-        self.dtype = torch.float64 if probabilities.dtype == torch.float64 else torch.float32
+    def derived(self, *factors: Tensor) -> tuple[Tensor, ...]:
+        return residual(factors[0], self.multilabel), *factors[1:]
 
-    def __len__(self) -> int:
-        return len(self.p)
 
-    def __getitem__(self, rows: slice) -> Tensor:
-        return self._residual(self.p[rows])
+def residual(p: Tensor, multilabel: bool = False) -> Tensor:
+    """p − e_ŷ, in float32 or float64.
 
-    def index_select(self, dim: int, index: Tensor) -> Tensor:
-        return self._residual(self.p.index_select(dim, index))
-
-    def _residual(self, p: Tensor) -> Tensor:
-        a = p.to(self.dtype, copy=True)
-        if self.logistic:  # appendix B: ŷ = +1 where p > 1/2
-            return a.sub_((a > 0.5).to(a.dtype))
-        return a.scatter_add_(1, a.max(dim=1, keepdim=True).indices, a.new_full((len(a), 1), -1.0))
+    >>> residual(torch.tensor([[0.75, 0.25]])).tolist(), residual(torch.tensor([[0.75, 0.25]]), multilabel=True).tolist()
+    ([[-0.25, 0.25]], [[-0.25, 0.25]])
+    """
+    a = p.to(torch.float64 if p.dtype == torch.float64 else torch.float32, copy=True)
+    if multilabel or p.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
+        return a.sub_((a > 0.5).to(a.dtype))
+    return a.scatter_add_(1, a.max(dim=1, keepdim=True).indices, a.new_full((len(a), 1), -1.0))
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
@@ -109,7 +108,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     if not isinstance(outputs, Outputs):
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}")
     flag(bias, "bias")
-    a: RowSource = Residual(outputs.probabilities, outputs.multilabel)
-    if a.shape.numel() * 4 <= CHUNK_BYTES:
-        a = a[:]  # small: work it out once
-    return Factored.trusted(a, outputs.embeddings, bias, outputs.multilabel)
+    p, h = outputs.probabilities, outputs.embeddings
+    if small(p):
+        return Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
+    return Gradient.trusted(p, h, bias, outputs.multilabel)

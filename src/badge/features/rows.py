@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from badge.core.arrays import RowSource, as_index
+from badge.core.arrays import as_index
+from badge.core.rows import Place, Remaining, RowSource, narrowed, place_of
 from badge.errors import InputError
 
 __all__ = ["Features", "Rows", "check_features", "check_norms", "check_same", "index_of", "resolution"]
@@ -42,8 +44,8 @@ class Rows:
     def double(self) -> Rows:
         return self.to(torch.float64)
 
-    def cpu(self) -> Rows:
-        return Rows(tuple(f.cpu() for f in self.factors))
+    def on(self, device: torch.device | str) -> Rows:
+        return Rows(tuple(f.to(device) for f in self.factors))
 
     @staticmethod
     def cat(parts: Sequence[Rows]) -> Rows:
@@ -52,12 +54,12 @@ class Rows:
             return parts[0]
         return Rows(tuple(torch.cat(factors) for factors in zip(*(p.factors for p in parts), strict=True)))
 
-    def sq_norms(self) -> Tensor:
+    def sq_norms(self, dtype: torch.dtype | None = None) -> Tensor:
         """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
         norms = _norms(self.factors[0])
         for f in self.factors[1:]:
             norms = norms * _norms(f)
-        sq_norms: Tensor = norms.square_().to(self.factors[0].dtype)
+        sq_norms: Tensor = norms.square_().to(self.factors[0].dtype if dtype is None else dtype)
         return sq_norms
 
     def gram(self, other: Rows, room: Tensor | None = None) -> Tensor:
@@ -90,7 +92,11 @@ class Features:
 
     factors: tuple[RowSource, ...]
     bias: bool = False  # append the constant 1 to the last factor
-    rank_bound: int
+
+    @property
+    def rank_bound(self) -> int:
+        """The rank of the matrix of rows is at most this."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return self.factors[0].shape[0]
@@ -119,10 +125,26 @@ class Features:
         Row by row in memory, whatever the arrays are: sums over a row then do not depend on how the pool is kept.
         """
         some = (f[ids] if isinstance(ids, slice) else f.index_select(0, ids) for f in self.factors)
-        parts = [f.to(self.dtype).contiguous() for f in some]
+        parts = [f.to(self.dtype).contiguous() for f in self.derived(*some)]
         if self.bias:
             parts[-1] = torch.nn.functional.pad(parts[-1], (0, 1), value=1.0)
         return Rows(tuple(parts))
+
+    def derived(self, *factors: Tensor) -> tuple[Tensor, ...]:
+        """The factors of some rows, from what is kept of them."""
+        return factors
+
+    def narrowed(self, ids: Remaining) -> Features:
+        """The features of the rows `ids`; nothing is read."""
+        some = copy(self)
+        some.factors = tuple(narrowed(f, ids) for f in self.factors)
+        vars(some).pop("sq_norms", None)
+        return some
+
+    @property
+    def place(self) -> Place | None:
+        """Where the rows live; None: in this process."""
+        return place_of(self.factors[-1])
 
     def tiles(self, size: int = TILE_BYTES, beside: int = 0) -> Iterator[slice]:
         """Slices over the pool whose rows, with so many numbers `beside` each, have about `size` bytes."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from badge import strategies
 from badge.core.locking import ThreadLock
 from badge.core.rng import derive
+from badge.core.rows import Listed
 from badge.errors import BadgeError, InputError, ModelError
 from badge.journal import events as e
 from badge.journal.events import Id
@@ -31,7 +32,8 @@ from badge.models import predict
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
-from badge.strategies.select import choose
+from badge.strategies.choose import choose
+from badge.strategies.request import Request
 from badge.training.fit import align, fit_model, prepared
 
 __all__ = ["Snapshot", "Work", "without_taken"]
@@ -151,7 +153,7 @@ class Work:
         """
         reason, outputs = None, None
         learns = len(np.unique(state.targets, axis=0)) > 1
-        blind = self._memory is None and strategies.reads(self.strategy) == "nothing"  # needs no model
+        blind = self._memory is None and not strategies.declaration(self.strategy).reads  # needs no model
         if learns and not blind:
             try:
                 self.model(state)
@@ -183,15 +185,13 @@ class Work:
             return drawn
         strategy, given = self.first
         outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
-        labeled = outputs[state.labeled] if len(state.labeled) and strategies.wants_labeled(strategy) else None
-        return choose(strategy, outputs, k, rng, state.candidates, labeled)
+        return choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
         """The positions that the strategy picks, and what changed in its memory."""
         started = time.perf_counter()
-        memory, labeled = self._memory, None
-        if outputs is not None and (strategies.wants_labeled(self.strategy) or memory is not None):
-            labeled = outputs[state.labeled]
+        memory = self._memory
+        labeled = None if outputs is None else outputs[state.labeled]
         if memory is not None and labeled is not None:
             _restore(memory, state.memory, self._blank)  # a call that failed half-way must leave no trace
             if state.label_round == state.round:
@@ -199,9 +199,7 @@ class Work:
                 right = (said == state.targets).reshape(len(said), -1).all(axis=1)
                 memory.observe(self.ids.keys(self.ids.at(state.labeled)), right)
         rng = derive(self.seed, "ask", state.round)
-        picks = choose(
-            self.strategy, self.ids.length if outputs is None else outputs, k, rng, state.candidates, labeled
-        )
+        picks = choose(Request(self.strategy, k, rng, Listed(state.candidates), labeled), outputs)
         if memory is not None:
             memory.picked(self.ids.keys(self.ids.at(picks)))
         self.seconds["select"] = time.perf_counter() - started

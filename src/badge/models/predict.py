@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from badge.models.one_pass import Pass
 from badge.models.options import Embeddings, Options, PassOptions, takes_options
 from badge.models.pools import length
 from badge.outputs import Outputs
-from badge.strategies.protocol import Strategy, reads
-from badge.strategies.select import candidates, choose, request, select_from
+from badge.strategies.choose import choose
+from badge.strategies.protocol import Declaration, Strategy, declaration
+from badge.strategies.registry import get
+from badge.strategies.request import Request
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,21 +86,22 @@ def select(
     >>> ids.shape, ids.dtype
     ((5,), dtype('int64'))
     """
-    chosen, rng = request(strategy, seed, labeled, exclude, bias)  # what is wrong is said before the pass, not after it
-    looks_at = reads(chosen)
-    wanted: dict[str, Embeddings] = {
-        "blocks": True,
-        "vectors": "only",
-        "probabilities": None if out is not None else False,
-    }
-    how = Options.of("select", PassOptions, options, wanted.get(looks_at))
-    if looks_at == "nothing" and out is None:
-        rows = length(pool)
-        k, left = candidates(k, rows, exclude)
-        return choose(chosen, rows, k, rng, left)
+    declared = declaration(get(strategy, bias))
+    how = Options.of("select", PassOptions, options, _embeddings(declared, on_disk=out is not None))
+    if not declared.reads and out is None:
+        return choose(Request.of(strategy, k, length(pool), seed, labeled, exclude, bias), None)
     one_pass = Pass.of(model, pool, how)
-    candidates(k, one_pass.rows, exclude)
+    request = Request.of(strategy, k, one_pass.rows, seed, labeled, exclude, bias)  # said before the pass, not after it
     outputs = one_pass.outputs(out)
     if labeled is not None and not isinstance(labeled, Outputs):
-        labeled = Pass.of(model, labeled, how).outputs()
-    return select_from(outputs, k, strategy=chosen, seed=seed, labeled=labeled, exclude=exclude)
+        request = replace(request, labeled=Pass.of(model, labeled, how).outputs())
+    return choose(request, outputs)
+
+
+def _embeddings(declared: Declaration, on_disk: bool) -> Embeddings:
+    """Which embeddings a pass computes for a strategy; outputs on disk keep them for strategies to come."""
+    if "embeddings" not in declared.reads:
+        return None if on_disk else False
+    if not declared.blocks:
+        return None
+    return True if "probabilities" in declared.reads else "only"

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import RowSource, as_index, as_tensor, check_finite, chunks, name_rows
+from badge.core.arrays import as_index, as_tensor, check_finite, chunks, name_rows
 from badge.core.names import path_of
+from badge.core.rows import RowSource
 from badge.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Outputs:
         self, p: RowSource | None, h: RowSource | None, missing: str = "", rows: int = 0, multilabel: bool = False
     ) -> None:
         self._p, self._h, self._missing, self.multilabel = p, h, missing, bool(multilabel)
-        self._rows = rows if p is None and h is None else len(p if h is None else h)  # type: ignore[arg-type]
+        held = p if h is None else h
+        self._rows = rows if held is None else len(held)
 
     @classmethod
     def trusted(
@@ -115,7 +117,16 @@ class Outputs:
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
         """Outputs with both arrays, where they are there, changed by one function."""
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
-        return Outputs.trusted(p, h, self._missing, self.multilabel)
+        out = Outputs.trusted(p, h, self._missing, self.multilabel)
+        out._rows = len(self) if p is None and h is None else out._rows
+        return out
+
+    def only(self, names: frozenset[str]) -> Outputs:
+        """The same without what is not among `names`, of "probabilities" and "embeddings"."""
+        p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
+        out = Outputs.trusted(p, h, self._missing, self.multilabel)
+        out._rows = len(self)
+        return out
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:
         """The same embeddings, if any, with other valid probabilities."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_tensor
+from badge.core.rows import Remaining, RowSource, Subset
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError
 from badge.outputs import store
@@ -97,16 +98,19 @@ class PartRows:
     def __reduce__(self) -> tuple[Any, ...]:
         return PartRows.open, (self.name, self.pieces)
 
-    def narrowed(self, start: int, stop: int) -> PartRows:
-        """The rows `start` to `stop`, of the parts that hold them; nothing is read."""
+    def narrowed(self, ids: Remaining) -> RowSource:
+        """The rows `ids`, of the parts that hold them; nothing is read."""
         pieces, arrays, begin = [], [], 0
-        for piece, array, end in zip(self.pieces, self.arrays, self.ends.tolist(), strict=True):
-            low, high = max(start - begin, 0), min(stop - begin, end - begin)
+        for i, (array, end) in enumerate(zip(self.arrays, self.ends.tolist(), strict=True)):
+            low, high = max(ids.start - begin, 0), min(ids.stop - begin, end - begin)
             if low < high:
-                pieces.append(Piece(piece.folder, piece.start + low, piece.start + high))
                 arrays.append(array[low:high])
+                if self.pieces:
+                    piece = self.pieces[i]
+                    pieces.append(Piece(piece.folder, piece.start + low, piece.start + high))
             begin = end
-        return PartRows(arrays, self.name, pieces)
+        some = PartRows(arrays, self.name, pieces)
+        return Subset(some, Remaining(0, len(some), ids.excluded - ids.start)) if len(ids.excluded) else some
 
     def __len__(self) -> int:
         return self.shape[0]

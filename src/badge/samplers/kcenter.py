@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from badge.core.rows import Shards, shards
 from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
+from badge.samplers.driver import Driver
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard, Top
-from badge.samplers.shards import Pool, Shards, shards_of
 
 __all__ = ["kcenter", "kcenter_over"]
 
@@ -40,14 +41,14 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kcenter_over(shards_of(features, Shard), k, rng, centres)
+    return kcenter_over(shards(features, Shard), k, rng, centres)
 
 
 def kcenter_over(
     shards: Shards, k: int, rng: np.random.Generator, given: Rows | None = None, tuning: Tuning | None = None
 ) -> NDArray[np.int64]:
     """The same over a pool in shards, wherever these are."""
-    pool = Pool(shards, tuning or Tuning())
+    pool = Driver(shards, tuning or Tuning())
     k = check_k(k, pool.size)
     picks: list[int] = []
     if given is not None and len(given):
@@ -56,7 +57,7 @@ def kcenter_over(
         picks.append(int(rng.integers(pool.size)))
         pool.add(pool.rows(np.array(picks)), np.array(picks))
     while len(picks) < k:
-        top = together(pool.tell("top", [()] * len(pool.heard)))
+        top = together(pool.tell(Shard.top, [()] * len(pool.heard)))
         if float(top.sq_dists.max()) <= 0 >= top.outside:  # all that is left coincides with a centre: in order
             left = np.setdiff1d(np.arange(pool.size), picks)
             return np.concatenate([picks, left[: k - len(picks)]]).astype(np.int64)
@@ -71,8 +72,8 @@ def together(tops: list[Top]) -> Top:
     outside = min(tops, key=lambda top: (-top.outside, top.outside_position))
     return Top(
         np.concatenate([t.position for t in tops]),
-        Rows.cat([t.rows for t in tops]),
-        torch.cat([t.sq_dists for t in tops]),
+        Rows.cat([t.rows for t in tops]).on("cpu"),
+        torch.cat([t.sq_dists.cpu() for t in tops]),
         outside.outside,
         outside.outside_position,
     )

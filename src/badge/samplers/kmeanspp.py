@@ -22,15 +22,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from badge.core.rows import Shards, shards
 from badge.errors import InputError
 from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
+from badge.samplers.driver import Driver
 from badge.samplers.envelope import Envelope
 from badge.samplers.nearest import Lens, Tuning, sum_of_norms
 from badge.samplers.shard import Events, Shard, Survivors
-from badge.samplers.shards import Pool, Shards, shards_of
 
 __all__ = ["kmeanspp", "kmeanspp_over"]
 
@@ -70,7 +71,7 @@ def kmeanspp(
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kmeanspp_over(shards_of(features, Shard), k, rng, first, centres)
+    return kmeanspp_over(shards(features, Shard), k, rng, first, centres)
 
 
 def kmeanspp_over(
@@ -84,7 +85,7 @@ def kmeanspp_over(
     """The same over a pool in shards, wherever these are: the picks do not depend on that."""
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
-    pool = Pool(shards, tuning or Tuning())
+    pool = Driver(shards, tuning or Tuning())
     k = check_k(k, pool.size)
     picks: list[int] = []
     if given is not None and len(given):
@@ -101,12 +102,12 @@ def kmeanspp_over(
         size = min(pace.events(k - len(picks), stream.mass), stream.worth_drawing)
         survivors = stream.survivors(size)
         accepted = np.array(
-            accept(len(survivors.rows), near_pairs(survivors, pool.lens), k - len(picks)), dtype=np.int64
+            accept(len(survivors.rows), near_pairs(survivors, pool.centres.lens), k - len(picks)), dtype=np.int64
         )
         pace.went(size, survivors.compared, len(accepted), stream.mass)
         for some in stream.steps(size, survivors.event[accepted]):
             new = survivors.position[accepted[some]]
-            pool.add(survivors.rows[torch.from_numpy(accepted[some])], new)
+            pool.add(survivors.rows[torch.from_numpy(accepted[some]).to(shards.device)], new)
             picks += new.tolist()
             if len(picks) == k:
                 break
@@ -116,13 +117,13 @@ def kmeanspp_over(
 class Stream:
     """The events, in order, and the envelope U that they are drawn from."""
 
-    def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
+    def __init__(self, pool: Driver, rng: np.random.Generator) -> None:
         self.pool, self.rng = pool, rng
-        self._start(Envelope(pool.shortest))
+        self._start(Envelope(pool.centres.shortest))
 
     def _start(self, envelope: Envelope) -> None:
         self.envelope = envelope
-        found = self.pool.tell("segments", [(envelope,)] * len(self.pool.heard))
+        found = self.pool.tell(Shard.segments, [(envelope,)] * len(self.pool.heard))
         self.first = np.cumsum([0, *(len(masses) for masses in found)])  # number of each shard's first segment
         self.cumulative = np.cumsum(np.concatenate(found))
         self.mass = float(self.cumulative[-1])
@@ -165,7 +166,7 @@ class Stream:
 
     def _distances_pay(self, events: int) -> bool:
         # What does not pay with so many centres will not with more of them.
-        return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.count * self.pool.width
+        return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.centres.count * self.pool.centres.width
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
@@ -177,10 +178,10 @@ class Stream:
         owner = np.searchsorted(self.first, segment, side="right") - 1
         mine = [np.flatnonzero(owner == i) for i in range(len(self.pool.heard))]
         events = [Events(segment[m] - self.first[i], rest[m], draws[m, 1]) for i, m in enumerate(mine)]
-        found: list[Survivors] = self.pool.tell("survivors", [(self.envelope, e) for e in events])
+        found = self.pool.tell(Shard.survivors, [(self.envelope, e) for e in events])
         event = np.concatenate([m[s.event] for m, s in zip(mine, found, strict=True)])
         order = np.argsort(event)
-        which = torch.from_numpy(order)
+        which = torch.from_numpy(order).to(self.pool.shards.device)
         return Survivors(
             event[order],
             np.concatenate([s.position for s in found])[order],
@@ -204,18 +205,19 @@ class Stream:
 
     def _better(self, events: int) -> Envelope | None:
         """A lower U, if it pays after so many events."""
-        pool, now = self.pool, self.envelope
-        if self._norms_pay(events) and (pool.shortest < SHORTER * now.reach or self._mostly_picked()):
-            return Envelope(pool.shortest, pool.count)
-        if self._distances_pay(events) and not (now.exact and now.count == pool.count):
-            return Envelope(pool.shortest, pool.count, exact=True)
+        centres, now = self.pool.centres, self.envelope
+        if self._norms_pay(events) and (centres.shortest < SHORTER * now.reach or self._mostly_picked()):
+            return Envelope(centres.shortest, centres.count)
+        if self._distances_pay(events) and not (now.exact and now.count == centres.count):
+            return Envelope(centres.shortest, centres.count, exact=True)
         return None
 
     def _mostly_picked(self) -> bool:
         """Whether rows that were picked since U was made have much of its mass."""
-        picked = np.concatenate(self.pool.positions) >= 0
+        centres = self.pool.centres
+        picked = centres.positions >= 0
         picked[: self.envelope.count] = False
-        sq_norms = torch.cat(self.pool.sq_norms)[torch.from_numpy(picked)]
+        sq_norms = centres.sq_norms[: centres.count].cpu()[torch.from_numpy(picked)]
         mass = np.cumsum(sum_of_norms(sq_norms, self.envelope.reach).numpy())  # in order: blocks do not matter
         return len(mass) > 0 and bool(mass[-1] >= PICKED * self.mass)
 

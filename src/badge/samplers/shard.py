@@ -1,15 +1,15 @@
 """A shard: whole segments of a pool, with what is known of their distances. It answers messages.
 
-A driver (`kmeanspp`, `kcenter`) holds no row of the pool but the centres. What it sends and gets fits into messages that
-hold numpy arrays and tensors on the host, so that a shard can live in another process. Every message carries `News`: the
-centres that the shard has not heard of. A shard that is lost is made again from its rows, and told all centres; its bounds
-were only there to save work.
+A driver (`kmeanspp`, `kcenter`) holds no row of the pool but the centres. Its messages and their answers hold numpy arrays
+and tensors on the host, so that a shard can live in another process. A message that depends on the centres carries `News` of
+them. A shard that died is made again from its rows and hears of all centres; its bounds only saved work.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,9 @@ from torch import Tensor
 
 from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses
-from badge.samplers.nearest import Bounds, Centres, Lens, Tuning, sum_of_norms
+from badge.samplers.nearest import Bounds, Centres, Tuning, sum_of_norms
 
-__all__ = ["Events", "News", "Shard", "Survivors", "Top"]
+__all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top"]
 
 #: A glance at the whole pool for fewer new centres than this costs as much as for so many: rows have to be read.
 GLANCE = 16
@@ -30,16 +30,27 @@ OVERHEAD = 2**18
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """Centres from number `since` on, and the positions of those that are rows of the pool (−1: given).
+    """The driver's centres, and how many of them the shard has heard of.
 
-    `shortest` is the smallest norm of all centres, `lens` how rows are looked at for estimates.
+    In this process a shard uses the driver's own. In another it gets a copy of those that are new to it, and appends them
+    to its own.
     """
+
+    centres: Centres
+    since: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows, positions = self.centres.since(self.since).on("cpu"), self.centres.positions[self.since :]
+        return Sent, (self.since, rows, positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """News that came from another process: the centres from number `since` on, and their positions."""
 
     since: int
     rows: Rows
     positions: NDArray[np.int64]
-    shortest: float
-    lens: Lens
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,27 +101,27 @@ class Shard:
     def __post_init__(self) -> None:
         self.centres = Centres(self.tuning)
         self.bounds = Bounds(self.features, self.centres)
+        self.heard = 0  # centres that this shard has taken note of
         self.envelope: Envelope | None = None
         self.masses: Masses | None = None
-        self.picked: list[Tensor] = []  # rows of this shard that are centres
         self.spent = 0  # on single rows since the last glance, in centres compared
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
     def rows(self, positions: NDArray[np.int64]) -> Rows:
         """Rows by their positions in the pool."""
-        return self.features.rows(self._ids(positions)).cpu()
+        return self.features.rows(self._ids(positions))
 
     def longest(self) -> tuple[float, int]:
         """The largest squared norm, and the lowest position that has it."""
         sq_norms = self.features.sq_norms
         return float(sq_norms.max()), self.start + int((sq_norms == sq_norms.max()).nonzero()[0, 0])
 
-    def segments(self, news: News, envelope: Envelope) -> NDArray[np.float64]:
+    def segments(self, news: News | Sent, envelope: Envelope) -> NDArray[np.float64]:
         """The mass of U in each segment."""
         return self._catch_up(news, envelope).segments
 
-    def survivors(self, news: News, envelope: Envelope, events: Events) -> Survivors:
+    def survivors(self, news: News | Sent, envelope: Envelope, events: Events) -> Survivors:
         """Which of the events no centre rejects."""
         masses = self._catch_up(news, envelope)
         self.bounds.settle()
@@ -124,20 +135,20 @@ class Shard:
             exact, above = self.bounds.above(ids[some], threshold[some])
             alive = above.nonzero()[:, 0]
             kept.append(some[alive])
-            rows.append(exact.rows[alive].cpu())
+            rows.append(exact.rows[alive])
         which = torch.cat(kept) if kept else open_
         return Survivors(
             which.cpu().numpy(),
             self.start + ids[which].cpu().numpy(),
-            Rows.cat(rows) if rows else self.features.rows(slice(0, 0)).cpu(),
-            threshold[which].cpu(),
+            Rows.cat(rows) if rows else self.features.rows(slice(0, 0)),
+            threshold[which],
             len(open_),
         )
 
-    def top(self, news: News) -> Top:
+    def top(self, news: News | Sent) -> Top:
         """The rows that are furthest from all centres, as far as is known, brought up to date."""
-        first = self.centres.count == 0
-        self._add(news)
+        first = self.heard == 0
+        self._hear(news)
         bounds, size = self.bounds, self.tuning.top
         if first:
             bounds.glance(self.tuning.anchors)
@@ -151,45 +162,42 @@ class Shard:
         exact = bounds.update(ids, enough)
         self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
         position = self.start + ids.cpu().numpy()
-        return Top(position, exact.rows.cpu(), bounds.sq_dists[ids].cpu(), outside, self.start + outside_id)
+        return Top(position, exact.rows, bounds.sq_dists[ids], outside, self.start + outside_id)
 
     # --- what they share ---------------------------------------------------------------------------------------------
 
     def _ids(self, positions: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(positions - self.start).to(self.features.device)
 
-    def _add(self, news: News) -> None:
-        """Take note of the centres that are new, and of those that are rows of this shard: they are at distance 0."""
-        if news.lens.number != self.centres.lens.number:
-            self.centres.look_through(news.lens)
-        late = self.centres.count - news.since
-        self.centres.add(_on(news.rows[late:], self.features.device))
-        self.centres.shortest = news.shortest
-        new = news.positions[late:]
-        mine = new[(new >= self.start) & (new < self.start + len(self.features))]
-        self.picked.append(self._ids(mine))
-        self.bounds.sq_dists[self.picked[-1]] = 0
+    def _hear(self, news: News | Sent, most: int = sys.maxsize) -> None:
+        """Take note of the centres that are new, up to number `most`. Those that are rows of this shard are at distance 0."""
+        if isinstance(news, News):
+            self.centres = self.bounds.centres = news.centres
+        else:
+            new = slice(self.centres.count - news.since, max(0, most - news.since))
+            self.centres.add(news.rows[new].on(self.features.device), news.positions[new])
+        positions = self.centres.positions[self.heard : self.centres.count]
+        self.bounds.sq_dists[self._ids(self._mine(positions))] = 0
+        self.heard = self.centres.count
 
-    def _catch_up(self, news: News, envelope: Envelope) -> Masses:
-        """Take note of the news; where U has changed, work it out from as many centres as it is to be worked out from."""
+    def _mine(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        return positions[(positions >= self.start) & (positions < self.start + len(self.features))]
+
+    def _catch_up(self, news: News | Sent, envelope: Envelope) -> Masses:
+        """Take note of the news. A new U is worked out from its number of centres, before the shard hears of more."""
         if self.masses is None or envelope != self.envelope:
-            early = max(0, envelope.count - news.since)
-            shortest = news.shortest if early == len(news.rows) else math.inf  # of so many centres it is not known
-            self._add(News(news.since, news.rows[:early], news.positions[:early], shortest, news.lens))
+            self._hear(news, envelope.count)
             self.masses, self.envelope = self._masses(envelope), envelope
-        self._add(news)
+        self._hear(news)
         return self.masses
 
     def _masses(self, envelope: Envelope) -> Masses:
         if envelope.exact:
             self.bounds.update_all()
             return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
-        sq_norms, picked = self.features.sq_norms.cpu().numpy(), torch.cat(self.picked).cpu().numpy()
+        sq_norms = self.features.sq_norms.cpu().numpy()
+        picked = self._mine(self.centres.positions[: envelope.count]) - self.start
         return Masses(sq_norms, lambda some: sum_of_norms(torch.from_numpy(some), envelope.reach).numpy(), picked)
-
-
-def _on(rows: Rows, device: torch.device) -> Rows:
-    return Rows(tuple(f.to(device) for f in rows.factors))
 
 
 def _largest(values: Tensor, size: int) -> tuple[Tensor, float, int]:

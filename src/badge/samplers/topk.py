@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import RowSource, as_array, chunks, name_rows
+from badge.core.arrays import as_array, chunks, name_rows
 from badge.core.rng import check_rng
+from badge.core.rows import Here, RowSource, Shards, shards
 from badge.errors import InputError
 from badge.samplers.checks import check_k
-from badge.samplers.shards import Here, Shards, answers, shards_of
+from badge.samplers.driver import answers
 
 __all__ = ["Score", "topk", "topk_by", "topk_over"]
 
@@ -36,7 +37,7 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
 
 def topk_by(score: Score, rows: RowSource, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The same of the scores that a function gives to rows, wherever these are."""
-    return topk_over(shards_of(rows, partial(scored, score)), k, rng)
+    return topk_over(shards(rows, partial(scored, score)), k, rng)
 
 
 def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -44,9 +45,9 @@ def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.in
     k = check_k(k, sum(shards.sizes))
     check_rng(rng)
     everyone = range(len(shards.sizes))
-    highest = np.concatenate(answers(shards, "highest", dict.fromkeys(everyone, (k,))))
+    highest = np.concatenate(answers(shards, Scores.highest, dict.fromkeys(everyone, (k,))))
     threshold = np.partition(highest, len(highest) - k)[len(highest) - k]
-    found = answers(shards, "above", dict.fromkeys(everyone, (threshold,)))
+    found = answers(shards, Scores.above, dict.fromkeys(everyone, (threshold,)))
     above, scores = (np.concatenate([one[i] for one in found]) for i in range(2))
     # Which of those at the threshold: drawn by their numbers, of which the shards know the positions.
     ends = np.cumsum([one[2] for one in found])
@@ -55,7 +56,7 @@ def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.in
     begins = np.concatenate([[0], ends])
     asked = {i: (threshold, drawn[owner == i] - begins[i]) for i in np.unique(owner).tolist()}
     level = np.empty(len(drawn), dtype=np.int64)
-    for i, positions in zip(asked, answers(shards, "level", asked), strict=True):
+    for i, positions in zip(asked, answers(shards, Scores.level, asked), strict=True):
         level[owner == i] = positions
     order = rng.permutation(len(above))  # a stable sort leaves equal scores in this random order
     above = above[order][np.argsort(-scores[order], kind="stable")]

@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
-from badge.strategies.protocol import Reads
+from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import conf
 
 __all__ = ["ALBL"]
 
 
+@listed("albl")
 class ALBL:
     """The bandit over the arms coreset and conf. `rounds` is the horizon T: the batches that the run will ask it for.
 
@@ -42,8 +43,6 @@ class ALBL:
     ([0.5, 0.5], 0.1316)
     """
 
-    reads: Reads = "blocks"
-    needs_labeled = True
     arms = (coreset, conf)
 
     def __init__(self, rounds: int = 100, p_min: float | None = None, delta: float = 0.1) -> None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge import samplers
-from badge.core.arrays import RowSource
+from badge.core.rows import RowSource
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd, nearest_mean_distance
-from badge.strategies.protocol import declare
+from badge.strategies.protocol import listed
 
 __all__ = ["kmeanspp", "typiclust"]
 
@@ -25,7 +25,7 @@ __all__ = ["kmeanspp", "typiclust"]
 NEIGHBOURS, MOST_CLUSTERS, SMALLEST = 20, 500, 5
 
 
-@declare(reads="vectors", needs_labeled="if any")
+@listed("kmeanspp")
 def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """k-means++ seeding (Arthur & Vassilvitskii 2007) on the embeddings themselves: diverse, and no more.
 
@@ -38,7 +38,7 @@ def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
     return samplers.kmeanspp(Dense.trusted(outputs.embeddings), k, rng, given=given)
 
 
-@declare(reads="vectors", needs_labeled="if any")
+@listed("typiclust")
 def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """TypiClust (Hacohen, Dekel & Weinshall 2022, "Active Learning on a Budget: Opposite Strategies Suit High and Low
     Budgets", ICML, algorithm 1): the most typical example of each of the largest clusters that hold no label yet.

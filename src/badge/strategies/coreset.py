@@ -9,12 +9,12 @@ from badge import samplers
 from badge.errors import InputError
 from badge.features import Dense
 from badge.outputs import Outputs
-from badge.strategies.protocol import declare
+from badge.strategies.protocol import listed
 
 __all__ = ["coreset"]
 
 
-@declare(reads="blocks", needs_labeled=True)
+@listed("coreset")
 def coreset(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Coreset (Sener & Savarese 2018): furthest-first on embeddings, conditioned on all labelled examples."""
     if labeled is None:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from badge import samplers
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
-from badge.strategies.protocol import declare
+from badge.strategies.protocol import listed
 
 __all__ = ["badge", "kcenter_grad", "kdpp"]
 
 
-@declare(reads="blocks")
+@listed("badge")
 def badge(
     outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
 ) -> NDArray[np.int64]:
@@ -32,7 +32,7 @@ def badge(
     return samplers.kmeanspp(gradient_embedding(outputs, bias), k, rng)
 
 
-@declare(reads="blocks")
+@listed("kdpp")
 def kdpp(
     outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
 ) -> NDArray[np.int64]:
@@ -40,7 +40,7 @@ def kdpp(
     return samplers.kdpp(gradient_embedding(outputs, bias), k, rng)
 
 
-@declare(reads="blocks")
+@listed("kcenter-grad")
 def kcenter_grad(
     outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
 ) -> NDArray[np.int64]:

@@ -1,32 +1,29 @@
-"""What a strategy is: a callable, what it declares of itself, and what one with memory has besides.
+"""What a strategy is: a callable, what it declares, and what one with memory has besides.
 
-`reads` says what a strategy looks at, so that nothing else is computed, gathered or copied for it:
+A strategy declares three things, so that nothing else is computed, gathered or copied for it:
 
-    "nothing"        how many candidates there are; the model does not run for it
-    "probabilities"  the probabilities, row block by row block; there may be no embeddings
-    "embeddings"     tensors of everything; what is assumed where a strategy declares nothing
-    "blocks"         everything, row block by row block
-    "vectors"        the embeddings, row block by row block; there may be no probabilities
+    reads    which of "probabilities" and "embeddings" it looks at; with neither the model does not run
+    blocks   it reads rows block by block, `outputs.embeddings[a:b]` or by positions; without this it is given tensors
+    labeled  whether it is given the `Outputs` of the labelled examples: "no", "if any", or "required"
 
-Blocks are had from a `RowSource`, by a slice or by positions: `outputs.probabilities[a:b]`. Below some size that is a tensor
-too, above it nothing but such blocks is ever in memory, so that a pool on disk stays there; `[:]` makes a tensor of all.
-`needs_labeled` says that it wants the `Outputs` of the labelled examples; "if any", that it does without them.
+One that declares nothing is given everything: tensors of both, and the labelled outputs where there are any. With `blocks` a
+pool on disk stays on disk, and `[:]` makes a tensor of all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.catalog import BOTH, Labeled, Spec, spec
 from badge.errors import InputError
 from badge.outputs import Outputs
 
-__all__ = ["Reads", "Stateful", "Strategy", "declare", "needs_labeled", "reads", "wants_labeled"]
-
-Reads = Literal["nothing", "probabilities", "embeddings", "blocks", "vectors"]
+__all__ = ["Declaration", "Stateful", "Strategy", "declaration", "declare", "listed"]
 
 
 class Strategy(Protocol):
@@ -58,39 +55,65 @@ class Stateful(Protocol):
         """Continue from what `state` gave."""
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What a strategy reads."""
+
+    reads: frozenset[str] = BOTH
+    blocks: bool = False
+    labeled: Labeled = "if any"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.reads, str) or not isinstance(self.reads, Iterable) or not BOTH.issuperset(self.reads):
+            raise InputError(f"a strategy reads a set of {', '.join(sorted(BOTH))}, not {self.reads!r:.80}")
+        object.__setattr__(self, "reads", frozenset(self.reads))
+        if not isinstance(self.blocks, bool):
+            raise InputError(f"a strategy's blocks is True or False, not {self.blocks!r:.80}")
+        if self.labeled not in get_args(Labeled):
+            said = ", ".join(map(repr, get_args(Labeled)))
+            raise InputError(f"a strategy's labeled is one of {said}, not {self.labeled!r:.80}")
+
+
 Callable_ = TypeVar("Callable_", bound=Callable[..., Any])
 
 
-def declare(reads: Reads, needs_labeled: bool | Literal["if any"] = False) -> Callable[[Callable_], Callable_]:
-    """A decorator that says of a strategy what it reads.
+def declare(
+    reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled = "if any"
+) -> Callable[[Callable_], Callable_]:
+    """A decorator with which a strategy says what it reads.
 
-    >>> @declare(reads="probabilities")
+    >>> @declare(reads={"probabilities"}, blocks=True, labeled="no")
     ... def first(outputs, k, rng, labeled=None):
     ...     return np.arange(k)
-    >>> first.reads
-    'probabilities'
+    >>> declaration(first)
+    Declaration(reads=frozenset({'probabilities'}), blocks=True, labeled='no')
     """
+    said = Declaration(reads, blocks, labeled)  # type: ignore[arg-type]  # checked and frozen there
 
     def declared(strategy: Callable_) -> Callable_:
-        vars(strategy).update(reads=reads, needs_labeled=needs_labeled)
+        for name, value in vars(said).items():
+            setattr(strategy, name, value)
         return strategy
 
     return declared
 
 
-def reads(strategy: Strategy) -> Reads:
-    """What a strategy says that it reads; one that says nothing is given tensors of everything."""
-    found: Reads = getattr(strategy, "reads", "embeddings")
-    if found not in get_args(Reads):
-        raise InputError(f"a strategy reads {', '.join(map(repr, get_args(Reads)))}, not {found!r}")
+def declaration(strategy: Any) -> Declaration:
+    """What a strategy declares, as attributes of the object or of its class; where it says nothing, everything."""
+    said = {name: getattr(strategy, name) for name in ("reads", "blocks", "labeled") if hasattr(strategy, name)}
+    return Declaration(**said)
+
+
+#: name -> the strategy, or the class of one with memory; filled by `listed`
+REGISTRY: dict[str, Any] = {}
+
+
+def listed(name: str) -> Callable[[Callable_], Callable_]:
+    """A decorator for the strategies of the table: the declaration is that of its row."""
+    row: Spec = spec(name)
+
+    def found(strategy: Callable_) -> Callable_:
+        REGISTRY[name] = strategy
+        return declare(row.reads, row.blocks, row.labeled)(strategy)
+
     return found
-
-
-def needs_labeled(strategy: Strategy) -> bool:
-    """Whether a strategy cannot do without the outputs of labelled examples."""
-    return getattr(strategy, "needs_labeled", False) is True
-
-
-def wants_labeled(strategy: Strategy) -> bool:
-    """Whether a strategy looks at the outputs of labelled examples where there are any."""
-    return bool(getattr(strategy, "needs_labeled", False))

@@ -20,12 +20,12 @@ from badge.core.arrays import chunks
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
 from badge.samplers.topk import topk_by
-from badge.strategies.protocol import declare
+from badge.strategies.protocol import listed
 
 __all__ = ["conf", "doubt", "entropies", "entropy", "marg", "rand"]
 
 
-@declare(reads="probabilities")
+@listed("conf")
 def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Confidence sampling: smallest max_i p_i.
 
@@ -37,19 +37,19 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     return _highest(outputs, lambda p: -p.amax(dim=1), lambda q: -q.log().sum(dim=1), k, rng)
 
 
-@declare(reads="probabilities")
+@listed("marg")
 def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Margin sampling: smallest p_ŷ − p_y', the difference of the two largest probabilities."""
     return _highest(outputs, _closeness, _closeness_of_labels, k, rng)
 
 
-@declare(reads="probabilities")
+@listed("entropy")
 def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """Entropy sampling: largest Σ p_i ln 1/p_i."""
     return _highest(outputs, _entropy, _entropy_of_labels, k, rng)
 
 
-@declare(reads="nothing")
+@listed("rand")
 def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """The naive baseline: k examples uniformly, without replacement."""
     k = check_k(k, len(outputs))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Exact, Rows
-from badge.samplers.nearest.lens import Lens, View
+from badge.features.rows import check_norms
+from badge.samplers.nearest.lens import Lens, View, far_origin
 from badge.samplers.nearest.outlines import outlines, outlines_pay
+from badge.samplers.nearest.sketch import useful_sketch
 from badge.samplers.nearest.tuning import Tuning
 
 __all__ = ["Centres"]
@@ -18,43 +22,77 @@ __all__ = ["Centres"]
 REACH_SLACK = 1e-5
 
 
+#: Rows at most that a lens is found from.
+SOME = 4096
+
+
 class Centres:
-    """Rows in the order in which they became centres, with what comparisons need of them. They only ever grow."""
+    """Rows in the order in which they became centres, with what comparisons need of them. They only ever grow.
+
+    There is one of these in each process that works on a selection. `positions` are −1 for centres that were given.
+    """
 
     def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.count = 0
-        self.shortest = math.inf  # smallest norm, as far as it is known
+        self.shortest = math.inf  # smallest norm
         self.lens = Lens()
         self.exact = Exact(Rows(()), None)
         self.view = View(Rows(()), torch.empty(0))
+        self.sq_norms = torch.empty(0)
+        self.positions = np.empty(0, dtype=np.int64)
         self.outlines: Tensor | None = None  # where they pay
 
-    def add(self, rows: Rows) -> None:
+    @property
+    def width(self) -> int:
+        """Numbers per row."""
+        return sum(f.shape[1] for f in self.exact.rows.factors)
+
+    def add(self, rows: Rows, positions: NDArray[np.int64]) -> None:
         """More centres."""
         if not len(rows):
             return
+        sq_norms = rows.sq_norms(torch.float64)
+        self.shortest = min(self.shortest, math.sqrt(float(sq_norms.min())))
+        rounded = sq_norms.to(rows.factors[0].dtype)
+        check_norms(rounded)
         exact = Exact.of(rows)
         view = self.lens.of(exact)
-        if not self.count:
-            self.exact, self.view = exact, view
         begin, self.count = self.count, self.count + len(rows)
-        if begin:
+        self.positions = np.concatenate([self.positions, positions])
+        if not begin:
+            self.exact, self.view, self.sq_norms = exact, view, rounded
+        else:
             self.exact = Exact(_grown(self.exact.rows, begin, exact.rows), self.exact.sq_norms)
             if exact.sq_norms is not None and self.exact.sq_norms is not None:
                 self.exact = Exact(self.exact.rows, _appended(self.exact.sq_norms, begin, exact.sq_norms))
             plain = self.lens.sketch is None and self.lens.origin is None
             seen = self.exact.rows if plain else _grown(self.view.rows, begin, view.rows)
             self.view = View(seen, _appended(self.view.sq_norms, begin, view.sq_norms))
+            self.sq_norms = _appended(self.sq_norms, begin, rounded)
         if outlines_pay(rows):
             new = outlines(rows)
             self.outlines = new if self.outlines is None else _appended(self.outlines, begin, new)
+        if begin < self.tuning.origin_from <= self.count:
+            self._look_through(Lens(origin=far_origin(self._some())))
+        if begin < self.tuning.sketch_from <= self.count:
+            plain_lens = Lens(origin=self.lens.origin)
+            self._look_through(Lens(useful_sketch(plain_lens(self._some()).rows), plain_lens.origin))
 
-    def look_through(self, lens: Lens) -> None:
-        """Estimates are made through another lens from now on."""
-        self.lens = lens
-        if self.count:
-            self.view = lens(self.exact.rows[: self.count])
+    def since(self, count: int) -> Rows:
+        """The centres from number `count` on."""
+        return self.exact.rows[count : self.count]
+
+    def _some(self) -> Rows:
+        """The centres, or an even choice of SOME where there are more: a lens is found from either."""
+        if self.count <= SOME:
+            return self.since(0)
+        return self.exact.rows[torch.linspace(0, self.count - 1, SOME, device=self.sq_norms.device).long()]
+
+    def _look_through(self, lens: Lens) -> None:
+        """Make estimates through another lens, if it is one, from now on."""
+        if lens.sketch is not None or lens.origin is not None:
+            self.lens, self.view = lens, lens(self.since(0))
 
     def within_reach(self, sq_norms: Tensor, best: Tensor, first: int) -> Tensor:
         """Numbers of the centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""

@@ -60,7 +60,6 @@ class Lens:
 
     sketch: Sketch | None = None
     origin: Tensor | None = None  # of plain vectors that lie far from 0 compared with their distances
-    number: int = 0  # which lens of a selection this is: the same one after a journey between processes
 
     def __call__(self, rows: Rows, sq_norms: Tensor | None = None) -> View:
         """The rows through the lens; `sq_norms` where they are known."""

@@ -1,0 +1,91 @@
+"""`choose`: from a request and outputs to picks. Every door ends here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from badge.core.arrays import as_array
+from badge.core.rows import Remaining, loaded, narrowed
+from badge.errors import InputError
+from badge.outputs import Outputs
+from badge.strategies.protocol import Strategy
+from badge.strategies.request import Request
+
+__all__ = ["choose", "select_from"]
+
+
+def select_from(
+    outputs: Outputs,
+    k: int,
+    strategy: str | Strategy = "badge",
+    seed: int | None = 0,
+    labeled: Outputs | None = None,
+    exclude: Any = None,
+    bias: bool = False,
+) -> NDArray[np.int64]:
+    """The k examples to label next: distinct int64 positions into `outputs`, in pick order.
+
+    outputs:  what a model says about the pool.
+    k:        how many examples to pick.
+    strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
+    seed:     the same seed gives the same picks; None draws one.
+    labeled:  the outputs of the labelled examples, for strategies that are conditioned on them.
+    exclude:  positions that have labels already, or a mask of them. They are never picked, and stand in for `labeled`
+              where that is not given.
+    bias:     badge, kdpp and kcenter-grad look at the gradient of the output bias too, which the paper's models lack.
+
+    >>> import badge, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> out = badge.Outputs.from_logits(rng.normal(size=(100, 3)), rng.normal(size=(100, 8)))
+    >>> ids = badge.select_from(out, k=5, exclude=[0, 1, 2])
+    >>> len(set(ids.tolist())), bool((ids > 2).all())
+    (5, True)
+    """
+    if not isinstance(outputs, Outputs):
+        raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}; for a model use badge.select")
+    if labeled is not None and not isinstance(labeled, Outputs):
+        raise InputError(f"labeled must be badge.Outputs of the labelled examples, not {type(labeled).__name__}")
+    return choose(Request.of(strategy, k, len(outputs), seed, labeled, exclude, bias), outputs)
+
+
+def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
+    """What the strategy picks among the remaining rows of `outputs`; None is enough for one that reads nothing."""
+    declared, left, labeled = request.declared, request.left, None
+    if outputs is None or not declared.reads:
+        seen = Outputs.unread(len(left))
+    else:
+        check_one_model(outputs, request.labeled)
+        if declared.labeled != "no":
+            labeled = request.labeled
+            if labeled is None and isinstance(left, Remaining):
+                labeled = outputs[left.excluded]
+            labeled = labeled if labeled is not None and len(labeled) else None
+        seen = outputs.only(declared.reads).map(lambda rows: narrowed(rows, left))
+        seen = seen.map(loaded if declared.blocks else lambda rows: rows[:])
+    picks = checked(request.strategy(seen, request.k, request.rng, labeled=labeled), request.k, len(left))
+    return left.positions(picks)
+
+
+def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
+    if labeled is None or not (labeled.has_embeddings and outputs.has_embeddings):
+        return
+    if labeled.embeddings.shape[1] != outputs.embeddings.shape[1]:
+        raise InputError(
+            f"labeled has {labeled.embeddings.shape[1]} embedding columns and the pool {outputs.embeddings.shape[1]}: "
+            "both must come from one model"
+        )
+
+
+def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
+    """The picks, if they are k distinct positions: a strategy of one's own may be wrong."""
+    ids = as_array(picks, "the strategy's positions")
+    if ids.dtype.kind not in "iu" or ids.shape != (k,) or len(np.unique(ids)) != k or ids.min() < 0 or ids.max() >= n:
+        shown = str(ids.reshape(-1)[:6].tolist())[:80]
+        raise InputError(
+            f"the strategy returned {ids.dtype} of shape {ids.shape}, {shown}…, where {k} distinct positions (whole "
+            f"numbers below {n}) were asked for"
+        )
+    return ids.astype(np.int64)

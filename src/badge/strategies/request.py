@@ -1,0 +1,67 @@
+"""A request for picks. `Request.of` is the one place that checks it; it needs neither a model nor outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from badge.core.arrays import as_index
+from badge.core.numbers import whole
+from badge.core.rng import generator
+from badge.core.rows import Listed, Remaining
+from badge.errors import InputError
+from badge.strategies.protocol import Declaration, Strategy, declaration
+from badge.strategies.registry import get
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """k picks by `strategy` among the rows `left` of a pool; `labeled` are the labelled examples, if they were passed."""
+
+    strategy: Strategy
+    k: int
+    rng: np.random.Generator
+    left: Remaining | Listed
+    labeled: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        strategy: str | Strategy,
+        k: Any,
+        rows: int,
+        seed: int | np.random.Generator | None = 0,
+        labeled: Any = None,
+        exclude: Any = None,
+        bias: bool = False,
+    ) -> Request:
+        """The request for k of so many `rows`, or an error that says what is wrong with it.
+
+        >>> Request.of("badge", 3, rows=10, exclude=range(8))
+        Traceback (most recent call last):
+        badge.errors.InputError: asked for 3 of 2 candidates: 10 in the pool, 8 excluded
+        """
+        chosen = get(strategy, bias)
+        if declaration(chosen).labeled == "required" and labeled is None and exclude is None:
+            raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
+        rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
+        done = torch.unique(as_index([] if exclude is None else exclude, rows)).numpy()
+        outside = done[(done < 0) | (done >= rows)]
+        if len(outside):
+            raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")
+        k, left = whole(k, "k"), Remaining(0, rows, done)
+        if k > len(left):
+            why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {len(done)} excluded"
+            raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
+        return cls(chosen, k, rng, left, labeled)
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """What the strategy reads."""
+        return declaration(self.strategy)
