@@ -108,8 +108,8 @@ def kdpp_law(x: NDArray[np.float64], k: int) -> Law:
     return {s: d / total for s, d in dets.items()}
 
 
-#: Everything as small as it goes: blocks of 3 events, tiles of 2 rows, one centre in a product, two rows to pick among.
-TINY = Tuning(block=3, first_block=3, tile=2, part=1, top=2, young=1, few=1, anchors=1, tiles_after=0, crowded=10**9)
+#: Everything as small as it goes: blocks of 3 events, 2 rows at a time, one centre in a product, two rows to pick among.
+TINY = Tuning(block=3, first_block=3, tile=2, part=1, top=2, young=1, few=1, anchors=1)
 
 
 def tuned(function: Any, tuning: Tuning, cuts: Sequence[int] = ()) -> Callable[..., NDArray[np.int64]]:

@@ -21,7 +21,7 @@ __all__ = ["RayShards", "cuts", "spares"]
 
 Answer = TypeVar("Answer")
 
-#: A shard is given up after so many deaths without an answer in between.
+#: A shard is given up after DEATHS deaths without an answer in between.
 DEATHS = 5
 
 #: Actors that have no shard, of the connection named by its worker: a process needs a second to import torch.
@@ -29,7 +29,7 @@ _spare: dict[str, list[Any]] = {}
 
 
 def cuts(rows: int, shards: int) -> list[int]:
-    """Where shards begin and end: whole segments, as many in one as in another, give or take one.
+    """Where shards begin and end: whole segments, evenly spread.
 
     >>> cuts(5 * 4096 - 1, 2)
     [0, 8192, 20479]
@@ -40,8 +40,8 @@ def cuts(rows: int, shards: int) -> list[int]:
 
 
 class RayShards:
-    """One actor per shard, spread over the nodes. One that dies is made anew from its rows, on whatever node is left.
-    Those of an earlier selection of this connection are used again.
+    """One actor per shard, spread over the nodes. An actor that dies is made again from its rows, on any node that is left.
+    Actors of an earlier selection over the same connection are used again.
 
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
     """
@@ -73,7 +73,7 @@ class RayShards:
     def ask(
         self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]
     ) -> Mapping[int, Answer | Lost]:
-        """The answers. A shard that died is made anew from its rows, and its answer is `LOST`."""
+        """The answers. A shard that died is made again from its rows, and its answer is `LOST`."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
         self.waiting = True

@@ -147,7 +147,7 @@ class Features:
         return place_of(self.factors[-1])
 
     def tiles(self, size: int = TILE_BYTES, beside: int = 0) -> Iterator[slice]:
-        """Slices over the pool whose rows, with so many numbers `beside` each, have about `size` bytes."""
+        """Slices over the pool of about `size` bytes, where each row takes `beside` more numbers."""
         rows = max(1, size // ((self.width + beside) * self.dtype.itemsize))
         for start in range(0, len(self), rows):
             yield slice(start, min(start + rows, len(self)))

@@ -28,7 +28,7 @@ LEAF = 64
 #: Leaves whose masses are worked out at a time.
 PASS = 1024
 
-#: Pools of so many rows keep the masses of all rows, 8 bytes each; larger ones work them out anew for leaves that are hit.
+#: Pools of at most SMALL rows keep the masses of all rows, 8 bytes each. Larger ones compute them for leaves that are hit.
 SMALL = 2**18
 
 #: U of rows from their values, of any shape, in fresh memory.

@@ -1,9 +1,9 @@
 """Furthest-first traversal for k-center (Gonzalez 1985; the sampler of Coreset, Sener & Savarese 2018), exact and lazy.
 
-Each pick is the row furthest from its nearest centre. Stale distances are upper bounds, so only the rows with the largest
-ones need to be brought up to date, and picks can be made among these for as long as the best of them is ahead of every
-stale value outside. Near ties are decided in float64, equal distances by the lowest position: the picks are those of the
-plain greedy loop, one for one, over any number of shards.
+Each pick is the row furthest from its nearest centre. Old distances are upper bounds, because new centres only lower them.
+So a round brings only the rows with the largest bounds up to date, and picks among them while the best is ahead of every
+bound outside. Near ties are decided in float64, equal distances by the lowest position. The picks are those of the plain
+greedy loop, over any number of shards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from badge.samplers.shard import Shard, Top
 
 __all__ = ["kcenter", "kcenter_over"]
 
-#: The error of a squared distance from a product in float64 is below so many spacings of its terms.
+#: The relative error of a squared distance from a product in float64 is below this.
 ROUNDING = 256 * np.finfo(np.float64).eps
 
 
@@ -47,7 +47,7 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
 def kcenter_over(
     shards: Shards, k: int, rng: np.random.Generator, given: Rows | None = None, tuning: Tuning | None = None
 ) -> NDArray[np.int64]:
-    """The same over a pool in shards, wherever these are."""
+    """The same over shards."""
     pool = Driver(shards, tuning or Tuning())
     k = check_k(k, pool.size)
     picks: list[int] = []

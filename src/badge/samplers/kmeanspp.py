@@ -1,14 +1,13 @@
 """k-means++ seeding (Arthur & Vassilvitskii 2007; appendix A of the paper), exact, in less time than one matrix product.
 
 The law: the first centre is uniform, each next one is drawn with probability proportional to D²(x), the squared distance
-to the nearest centre so far. One centre at a time that costs one pass over the pool per centre. Here one stream of events
-decides everything. With U ≥ D² fixed (`envelope`), event t is a row x drawn in proportion to U and a mark u uniform in
-[0, 1):
+to the nearest centre so far. The plain loop needs one pass over the pool per centre. Here one stream of events decides
+everything. With U ≥ D² fixed (`envelope`), event t is a row x drawn in proportion to U and a mark u uniform in [0, 1):
 
     go through the events in order; accept x where u · U(x) < D²(x), with D² to the centres accepted so far
 
-Each acceptance has the law D²/ΣD², whatever came before, and the picks are a function of the pool and the seed alone:
-blocks, threads, bounds and shards change how soon an event is known to be rejected, never whether.
+P(event at x and accepted) = U(x)/ΣU · D²(x)/U(x) ∝ D²(x): each acceptance has the law of k-means++. The picks are a function
+of the pool and the seed alone. Blocks, threads, bounds and shards change how soon an event is rejected, never whether.
 """
 
 from __future__ import annotations
@@ -35,17 +34,18 @@ from badge.samplers.shard import Events, Shard, Survivors
 
 __all__ = ["kmeanspp", "kmeanspp_over"]
 
-# What follows is part of what the picks are, not tuning: with another value a seed has other picks.
+# Changing any of these constants changes the picks for a given seed.
 
-#: Whether U is made anew is asked after so many events, and whenever their number has doubled.
+#: Check after CHECK events whether to rebuild U, then each time the number of events doubles.
 CHECK = 64
-#: It is where fewer than one in so many of the events since the last time was accepted.
+#: Rebuild U when fewer than 1 in RARE events since the last check were accepted.
 RARE = 4
-#: From norms, where the shortest centre has become this much shorter, after one event for so many rows of the pool.
+#: Rebuild it from norms when the shortest centre is shorter than SHORTER times that of U, and there was one event for
+#: every ROWS_PER_EVENT rows of the pool.
 SHORTER, ROWS_PER_EVENT = 0.7, 64
-#: Or where picks have this share of the mass of U: their distance is 0, and events on them are in vain.
+#: Rebuild it from norms also when picks hold this share of the mass of U: events on them are always rejected.
 PICKED = 0.5
-#: From the distances of all rows, once the events have cost as much: one costs as much as so many products of numbers.
+#: Rebuild it from the distances of all rows once the events have cost more than that. An event costs this many products.
 PRODUCTS_PER_EVENT = 2**13
 
 
@@ -59,9 +59,9 @@ def kmeanspp(
 ) -> NDArray[np.int64]:
     """k distinct positions by k-means++ seeding, in pick order.
 
-    `first="uniform"` is the paper's, `"max-norm"` what the authors' code does. Features in `given` count as centres
-    already (labelled points); then the first pick is weighted by distance too and `first` is ignored. Where all remaining
-    distances are 0 the rest is drawn uniformly from what is left.
+    `first="uniform"` is the paper's rule, `"max-norm"` that of the authors' code. Features in `given`, the labelled points,
+    are centres from the start; then the first pick is drawn by distance too, and `first` is ignored. When all remaining
+    distances are 0, the rest is drawn uniformly.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
@@ -82,7 +82,7 @@ def kmeanspp_over(
     given: Rows | None = None,
     tuning: Tuning | None = None,
 ) -> NDArray[np.int64]:
-    """The same over a pool in shards, wherever these are: the picks do not depend on that."""
+    """The same over shards. The picks do not depend on their number or place."""
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
     pool = Driver(shards, tuning or Tuning())
@@ -93,7 +93,7 @@ def kmeanspp_over(
     else:
         picks.append(int(rng.integers(pool.size)) if first == "uniform" else pool.longest())
         pool.add(pool.rows(np.array(picks)), np.array(picks))
-    # A generator of its own: how far it is read must not matter to what the caller draws next.
+    # The stream has its own generator, so that the caller's next draw does not depend on how far the stream is read.
     stream = Stream(pool, np.random.default_rng(rng.integers(2**63)))
     pace = Pace(pool.tuning, stream.mass / 2)
     while len(picks) < k:
@@ -131,10 +131,10 @@ class Stream:
         self.accepted: list[NDArray[np.int64]] = []  # numbers of the events that were
 
     def steps(self, size: int, accepted: NDArray[np.int64]) -> Iterator[slice]:
-        """Go through `size` events of which these were accepted, up to each time at which U could be made anew.
+        """Go through `size` events, of which these were accepted, up to each check of U.
 
-        What is yielded has to be added to the pool before the next step. Where U was made anew, the events beyond are drawn
-        again: they came from the U before.
+        The caller adds what is yielded to the centres before the next step. Events behind a rebuilt U are dropped and drawn
+        again, because they came from the old U.
         """
         begin, done = self.events, 0
         while self.events < begin + size:
@@ -143,19 +143,19 @@ class Stream:
             yield some
             self.accepted.append(begin + accepted[some])
             self.events = end
-            if self._renewed():
+            if self._rebuilt():
                 self.rng.bit_generator.state = self.before
                 self.rng.random((end - begin, 2))
                 return
 
     @property
     def worth_drawing(self) -> int:
-        """Events until U is made anew, where that is to be expected: what is drawn beyond would be in vain."""
+        """Events until the next check, if U will probably be rebuilt there: later events would be dropped."""
         check = self._next_check()
         return check - self.events if self._better(check) is not None else sys.maxsize
 
     def _next_check(self) -> int:
-        """The next number of events at which U could be made anew."""
+        """The next number of events at which U could be rebuilt."""
         check = CHECK
         while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check)):
             check *= 2
@@ -165,13 +165,13 @@ class Stream:
         return not self.envelope.exact and ROWS_PER_EVENT * events >= self.pool.size
 
     def _distances_pay(self, events: int) -> bool:
-        # What does not pay with so many centres will not with more of them.
+        # If it does not pay with this number of centres, it does not pay with more.
         return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.centres.count * self.pool.centres.width
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
         self.before = self.rng.bit_generator.state
-        draws = self.rng.random((size, 2))  # row by row: the stream is the same in blocks of any size
+        draws = self.rng.random((size, 2))  # row by row, so that the stream does not depend on the size of blocks
         at = draws[:, 0] * self.mass
         segment = places(self.cumulative, at)
         rest = at - np.concatenate([[0.0], self.cumulative])[segment]
@@ -190,8 +190,8 @@ class Stream:
             sum(s.compared for s in found),
         )
 
-    def _renewed(self) -> bool:
-        """U is made anew, at certain numbers of events, where acceptance has become rare; whether it was."""
+    def _rebuilt(self) -> bool:
+        """Rebuild U if this is a check, acceptance has become rare and a lower U pays; whether it was rebuilt."""
         doublings = self.events // CHECK
         if self.events % CHECK or doublings & (doublings - 1):
             return False
@@ -204,7 +204,7 @@ class Stream:
         return better is not None
 
     def _better(self, events: int) -> Envelope | None:
-        """A lower U, if it pays after so many events."""
+        """A lower U, if it pays after this number of events."""
         centres, now = self.pool.centres, self.envelope
         if self._norms_pay(events) and (centres.shortest < SHORTER * now.reach or self._mostly_picked()):
             return Envelope(centres.shortest, centres.count)
@@ -213,7 +213,7 @@ class Stream:
         return None
 
     def _mostly_picked(self) -> bool:
-        """Whether rows that were picked since U was made have much of its mass."""
+        """Whether the rows that were picked since U was built hold much of its mass."""
         centres = self.pool.centres
         picked = centres.positions >= 0
         picked[: self.envelope.count] = False
@@ -224,7 +224,7 @@ class Stream:
 
 @dataclass
 class Pace:
-    """How many events to go through in one round: about a block of them that have to be compared with centres."""
+    """How many events to draw for a round, so that about `block` of them have to be compared with centres."""
 
     tuning: Tuning
     mass: float  # of U, where events have to be compared
@@ -253,7 +253,7 @@ def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
 
 
 def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
-    """Places that are accepted: those that no accepted one before them has brought below their threshold.
+    """Places of the accepted survivors: no survivor accepted before them is within their threshold.
 
     >>> accept(4, [(1, 0), (2, 1), (3, 0)], most=9)
     [0, 2]
@@ -269,6 +269,6 @@ def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
 
 
 def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """What is missing to k, uniformly from the positions not picked."""
+    """The missing picks, drawn uniformly from the positions that were not picked."""
     left = np.setdiff1d(np.arange(n), picks)
     return rng.permutation(left)[: k - len(picks)].astype(np.int64)

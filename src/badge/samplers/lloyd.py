@@ -16,7 +16,7 @@ __all__ = ["lloyd"]
 
 @sampler
 def lloyd(features: Features, k: int, rng: np.random.Generator, iterations: int = 50) -> Tensor:
-    """The cluster of every row, a number below k, [N]: until no row changes its cluster, or for so many `iterations`.
+    """The cluster of every row, a number below k, [N]. Stops when no row changes its cluster, or after `iterations`.
 
     Lloyd (1982): each row goes to its nearest centre, each centre to the mean of its rows. A centre without rows stays.
 

@@ -22,7 +22,7 @@ from badge.samplers.nearest import Bounds, Centres, Tuning, sum_of_norms
 
 __all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top"]
 
-#: A glance at the whole pool for fewer new centres than this costs as much as for so many: rows have to be read.
+#: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
 GLANCE = 16
 #: What a round of furthest-first costs beside its distances, in distances.
 OVERHEAD = 2**18
@@ -124,7 +124,6 @@ class Shard:
     def survivors(self, news: News | Sent, envelope: Envelope, events: Events) -> Survivors:
         """Which of the events no centre rejects."""
         masses = self._catch_up(news, envelope)
-        self.bounds.settle()
         places = masses.rows(events.segment, events.rest)
         ids = torch.from_numpy(places).to(self.features.device)
         threshold = torch.from_numpy(events.mark * masses.of(places)).to(ids.device)
@@ -152,7 +151,7 @@ class Shard:
         bounds, size = self.bounds, self.tuning.top
         if first:
             bounds.glance(self.tuning.anchors)
-        # A glance at the whole pool pays once looking at single rows has cost as much.
+        # Glance at the whole pool when single rows have cost more than that since the last glance.
         elif self.spent >= len(self.features) * max(self.centres.count - bounds.glanced, GLANCE):
             bounds.glance()
             self.spent = 0

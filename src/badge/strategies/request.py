@@ -41,7 +41,7 @@ class Request:
         exclude: Any = None,
         bias: bool = False,
     ) -> Request:
-        """The request for k of so many `rows`, or an error that says what is wrong with it.
+        """The request for k picks from a pool of `rows` rows, or an error that says what is wrong with it.
 
         >>> Request.of("badge", 3, rows=10, exclude=range(8))
         Traceback (most recent call last):

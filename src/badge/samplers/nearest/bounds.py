@@ -19,12 +19,13 @@ from badge.samplers.nearest.centres import Centres
 from badge.samplers.nearest.lens import Lens, Probe
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.outlines import label_blocks
-from badge.samplers.nearest.tiles import Tiles
 
 __all__ = ["Bounds", "sum_of_norms"]
 
-#: Squared norms are rounded to float32: so much is added to a bound that is made from them.
+#: The share that is added to a bound made from squared norms, which are rounded to float32.
 NORM_SLACK = 1e-6
+#: Rows that are sorted by norm together. A sort needs three times the memory of its result.
+SORTED = 2**20
 
 
 def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
@@ -43,10 +44,8 @@ class Group:
     probe: Probe
     best: Tensor  # the smallest squared distance known of each
     enough: Tensor  # a row at most this far is not followed further
-    tile: Tensor | None  # where there are tiles, that of each
 
     def __getitem__(self, which: Tensor) -> Group:
-        tile = None if self.tile is None else self.tile[which]
         return Group(
             self.ids[which],
             self.place[which],
@@ -54,7 +53,6 @@ class Group:
             self.probe[which],
             self.best[which],
             self.enough[which],
-            tile,
         )
 
 
@@ -72,8 +70,6 @@ class Bounds:
         self.sq_dists = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
         self.seen = torch.zeros(n, dtype=torch.int32, device=device)
         self.glanced = 0
-        self.tiles: Tiles | None = None
-        self.compared = 0  # centres that single rows were compared with before there were tiles
         self.room = torch.empty(0, dtype=features.dtype, device=device)  # for products
 
     def at(self, ids: Tensor) -> Tensor:
@@ -94,30 +90,16 @@ class Bounds:
         return exact
 
     def update_all(self) -> None:
-        """Bring every row up to date: `sq_dists` are then the squared distances themselves."""
-        tiles = self._tiles()
-        for tile in range(len(tiles.tiles)):
-            self._settle(tiles, tile)
+        """Bring every row up to date: `sq_dists` are then the squared distances themselves.
 
-    def settle(self) -> None:
-        """Bring those tiles up to date whose rows have cost as much one by one: at most twice what hindsight could do."""
-        n, tuning = len(self.features), self.tuning
-        if self.compared >= n * max(tuning.tiles_after, self.centres.count / tuning.crowded):
-            tiles = self._tiles()
-            for tile in tiles.due(self.centres.count):
-                self._settle(tiles, tile)
-
-    def _tiles(self) -> Tiles:
-        if self.tiles is None:
-            self.tiles = Tiles(self.sq_norms, self.tuning.tile)
-        return self.tiles
-
-    def _settle(self, tiles: Tiles, tile: int) -> None:
-        ids = tiles.members(tile)
-        ids = ids[self.sq_dists[ids] > 0]
-        if len(ids):
-            self.update(ids)
-        tiles.settled(tile, self.centres.count)
+        Rows of similar norm go together, because centres of other norms are out of reach of all of them.
+        """
+        for start in range(0, len(self.sq_norms), SORTED):
+            order = self.sq_norms[start : start + SORTED].argsort().add_(start)
+            for ids in torch.split(order, self.tuning.tile):
+                open_ = ids[self.sq_dists[ids] > 0]
+                if len(open_):
+                    self.update(open_)
 
     def glance(self, most: int | None = None) -> None:
         """Lower all bounds by the centres since the last glance (or `most` of them): one pass over the pool.
@@ -148,8 +130,7 @@ class Bounds:
         lens = self.centres.lens
         probe = lens.probe(lens(exact.rows, self.sq_norms[ids]))
         found = self.at(ids)
-        tile = None if self.tiles is None else self.tiles.of(ids, self.sq_norms[ids])
-        everyone = Group(ids, torch.arange(len(ids), device=ids.device), exact, probe, found.clone(), enough, tile)
+        everyone = Group(ids, torch.arange(len(ids), device=ids.device), exact, probe, found.clone(), enough)
         for kind in torch.unique(kinds).tolist():
             members = (kinds == kind).nonzero()[:, 0]
             self._compare(everyone if len(members) == len(ids) else everyone[members], found, decide)
@@ -172,7 +153,6 @@ class Bounds:
             block = group[places]
             limits = block.probe.limits(goal(block, decide))
             left = self.centres.in_outline(block.exact.rows, limits, some[:older], self.room)
-            self._charge(block, older - len(left))
             self._follow(block, left, found, decide)
 
     def _follow(self, group: Group, some: Tensor, found: Tensor, decide: bool) -> Group:
@@ -182,7 +162,6 @@ class Bounds:
         """
         for part in self.centres.parts(some):
             low = Lowest(self._estimates(group.probe, part))
-            self._charge(group, low.columns)
             # The most promising centre of each row first, then those that still may be nearer.
             left = (low.values < group.probe.limits(goal(group, decide))).nonzero()[:, 0]
             if not len(left):
@@ -206,11 +185,6 @@ class Bounds:
         """Squared distances of the rows i of a group to the centres j of a part."""
         j = j + part.start if isinstance(part, slice) else part[j]
         return group.exact.sq_dists(i, self.centres.exact, j)
-
-    def _charge(self, group: Group, columns: int) -> None:
-        self.compared += len(group.ids) * columns
-        if self.tiles is not None and group.tile is not None:
-            self.tiles.charge(group.tile, columns)
 
     def _estimates(self, probe: Probe, part: slice | Tensor) -> Tensor:
         """Lower estimates of the squared distances to some centres, in memory that is used again."""

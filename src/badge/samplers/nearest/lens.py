@@ -1,7 +1,7 @@
 """Estimates of squared distances that are never above them: what they rule out is out.
 
-Estimates come from products of blocks, which are fast and whose rounding depends on the blocks. So they never decide:
-they shortlist pairs, with all their rounding allowed for, and the few that are left are worked out by `features.Exact`.
+Estimates come from products of blocks. These are fast, and their rounding depends on the blocks, so they never decide. They
+shortlist pairs with all rounding allowed for, and `features.Exact` works out the few that are left.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from badge.samplers.nearest.sketch import Sketch
 
 __all__ = ["Lens", "Probe", "View", "far_origin"]
 
-#: Products of numbers so small that they vanish are an absolute error: so many of the smallest normal number.
+#: Products that underflow cause an absolute error of at most this many times the smallest normal number.
 VANISHED = 4096
-#: Vectors are far from 0 where the squared norm of their mean is above so many times their mean squared distance from it.
+#: Vectors are far from 0 if the squared norm of their mean is above FAR times their mean squared distance from it.
 FAR = 100
 
 

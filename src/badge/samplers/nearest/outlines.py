@@ -13,7 +13,7 @@ from badge.features import Rows
 
 __all__ = ["label_blocks", "outlines", "outlines_pay"]
 
-#: Outlines pay where the rest of a row is so many times as long.
+#: Outlines pay when the second factor has at least LONGER times the width of the first.
 LONGER = 8
 
 
