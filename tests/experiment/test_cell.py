@@ -31,7 +31,7 @@ def test_a_cell_of_rand_makes_no_pass_over_the_pool(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(learner.ActiveLearner, "outputs", property(lambda self: pytest.fail("a pass over the pool")))
     (cell,) = variants("rand")
     run_cell(cell, tmp_path)
-    tested = len(np.asarray(module.load(cell.data, cell.seed, cell.raw).y_test))
+    tested = len(np.asarray(module.dataset_of(cell).y_test))
     assert seen == [tested, 10, tested, 10, tested, 10, tested, 3, tested]
     assert all(event["mean_norm"] > 0 for event in rounds(cell, tmp_path)[:-1])
 

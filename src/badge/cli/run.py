@@ -35,14 +35,32 @@ Address = Annotated[
 
 def run(
     data: Annotated[
-        str, typer.Option("--data", help="A data set by name, or your own as package.module:load.")
+        str,
+        typer.Option("--data", help="A data set by name, your own file (.csv, .jsonl, …), or package.module:load."),
     ] = "digits",
+    text: Annotated[
+        str | None, typer.Option("--text", help='Of a file: the column of texts. (default: "text" if there is one)')
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help='Of a file: the column of labels. (default: "label")')
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", metavar="hf:NAME", help="Of a file of texts: a pretrained encoder, left as it is."),
+    ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="A network by name, or your own as package.module:build.")
-    ] = "mlp",
+        str | None,
+        typer.Option(
+            "--model", help="A network by name, linear, or package.module:build. (default: mlp; with --encoder linear)"
+        ),
+    ] = None,
     strategy: Strategies = None,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Labels per round.")] = 100,
-    initial: Annotated[int, typer.Option("--initial", min=1, help="Labels of the first round, drawn uniformly.")] = 100,
+    initial: Annotated[int, typer.Option("--initial", min=1, help="Labels of the first round.")] = 100,
+    first: Annotated[
+        str | None,
+        typer.Option("--first", help="What picks the first round: typiclust or kmeanspp. (default: drawn uniformly)"),
+    ] = None,
     labels: Annotated[
         int | None, typer.Option("--labels", min=1, help="Labels at the end. (default: all, up to 50,000)")
     ] = None,
@@ -77,13 +95,18 @@ def run(
         badge run --data digits --strategy badge,rand --batch-size 50 --labels 400 --seeds 3 --out runs/
         badge report runs/
 
+    Your own texts in a table, by a pretrained encoder, beginning with typical examples:
+        badge run --data reviews.csv --text review --label stars --encoder hf:folder-or-name --first typiclust
+
     Your own data, from load() in mydata.py of the current directory:
         badge run --data mydata:load --model mlp --batch-size 100 --labels 2000
     """
     from badge.experiment import Cell
 
+    own = {"text": text, "label": label, "encoder": encoder, "first": first}
+    network = model or ("mlp" if encoder is None else "linear")
     cells = [
-        Cell(data, model, name, batch_size, initial, labels, seed, threads, width, lr, max_epochs, raw)
+        Cell(data, network, name, batch_size, initial, labels, seed, threads, width, lr, max_epochs, raw, **own)
         for seed in range(seeds)
         for name in names_of(strategy) or ["badge"]
     ]

@@ -19,9 +19,10 @@ from badge.core.numbers import flag, whole
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
 from badge.data.files import cache_folder
+from badge.data.own import is_own_file, load_file
 from badge.errors import DataError, MissingExtraError, UnknownNameError
 
-__all__ = ["NAMES", "Dataset", "cache_folder", "check_name", "load", "resolve"]
+__all__ = ["NAMES", "Dataset", "cache_folder", "check_name", "is_own_file", "load", "load_file", "resolve"]
 
 #: The authors' code takes at most this many rows of an OpenML set for training.
 MOST_TRAINING_ROWS = 50_000
@@ -97,14 +98,19 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no built-in set, no file in `$BADGE_DATA` and not of the form package.module:load."""
-    if ":" not in name_of(name, "a data set") and name not in _ABOUT and files.own_file(name) is None:
-        own = "your own as package.module:load or as <name>.npz in the folder that BADGE_DATA names"
+    """Refuse a name that is no built-in set, no table, no file in `$BADGE_DATA` and not of the form package.module:load."""
+    known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
+    if not known and files.own_file(name) is None:
+        own = (
+            "your own as a file (.csv, .jsonl, …), as package.module:load or as <name>.npz in the folder of BADGE_DATA"
+        )
         raise UnknownNameError("data set", name, [*NAMES, own])
 
 
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
-    """The data set of a name, or of a user's "package.module:load", which is called with the seed."""
+    """The data set of a name, of a file (`load_file`), or of "package.module:load", which is called with the seed."""
+    if is_own_file(name):
+        return load_file(name, seed, standardise=standardise)
     if ":" not in name:
         return load(name, seed, standardise, progress)
     found = imported("data set", name)(seed)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from badge import data, strategies
 from badge.core.numbers import positive, whole
@@ -37,12 +38,15 @@ from badge.strategies import ALBL
 from badge.strategies.explain import log_det
 from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
+from badge.training.linear import Linear
 from badge.training.trainer import Trainer
 
 __all__ = ["Cell", "continue_cell", "run_cell"]
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
+#: the model that is a linear head on the features
+LINEAR = "linear"
 
 #: called after each round with the labels so far, the labels at the end, and the test accuracy
 Notify = Callable[[int, int, float], None]
@@ -53,7 +57,9 @@ class Cell:
     """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
 
     `labels=None` runs to the end of the pool, at most 50,000. `width` scales the network; `lr=None` is the paper's
-    learning rate for that kind of data; `raw` keeps the features of tables unscaled.
+    learning rate for that kind of data; `raw` keeps the features of tables unscaled. Where `data` is a file, `text` and
+    `label` name its columns, and `encoder` ("hf:…") turns the texts into vectors. `first` ("typiclust", "kmeanspp") picks
+    the initial labels, from these vectors or from the features themselves; None draws them uniformly.
 
     >>> Cell("letter", "mlp", "badge", batch_size=100).name
     'letter-mlp-b100-badge-s0'
@@ -71,11 +77,20 @@ class Cell:
     lr: float | None = None
     max_epochs: int | None = None
     raw: bool = False
+    text: str | None = None
+    label: str | None = None
+    encoder: str | None = None
+    first: str | None = None
 
     def __post_init__(self) -> None:
         for field in ("data", "model", "strategy"):
             if not isinstance(getattr(self, field), str):
                 raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
+        for field in ("text", "label", "encoder", "first"):
+            if not isinstance(getattr(self, field), str | None):
+                raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
+        if not data.is_own_file(self.data) and any((self.text, self.label, self.encoder)):
+            raise InputError(f"text, label and encoder are for data in a file; {self.data} is none")
         for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
             value = getattr(self, field)
             if value is not None or field not in ("labels", "width", "max_epochs"):
@@ -88,7 +103,8 @@ class Cell:
     @property
     def name(self) -> str:
         """What the journal is called; `:` and the like in the names of one's own data become `_`."""
-        parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, f"s{self.seed}")
+        first = () if self.first is None else (f"first_{self.first}",)
+        parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
         return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
 
 
@@ -114,7 +130,7 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
                 return
         if more:
             check_whole_batches(journal, cell)
-        dataset = load(cell.data, cell.seed, cell.raw)
+        dataset = dataset_of(cell)
         _start(journal, cell, dataset, more)
         _rounds(journal, cell, dataset, notify)
 
@@ -139,7 +155,8 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
     total = min(cell.labels or MOST_LABELS, len(pool))
     strategy = _strategy(cell, total)
-    learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal)
+    cold: dict[str, Any] = {} if cell.first is None else {"first": cell.first, "embeddings": _vectors(trainer, pool)}
+    learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal, **cold)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
     recorded = list({record.round: record for record in journal.records if isinstance(record, Round)}.values())
@@ -165,8 +182,15 @@ def _strategy(cell: Cell, total: int) -> str | ALBL:
     return ALBL(rounds=max(1, math.ceil((total - cell.initial) / cell.batch_size)))
 
 
-def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Frozen:
-    """The paper's training of the cell's network; or the frozen encoder that one's own "package.module:make" gives."""
+def _vectors(trainer: Trainer | Linear, pool: Tensor) -> Tensor | None:
+    """What the first batch is picked from: the features, or what a frozen encoder makes of them (None)."""
+    return None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
+
+
+def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Linear:
+    """The paper's training of the cell's network; a linear head; or the frozen encoder of one's own "package.module:make"."""
+    if cell.model == LINEAR:
+        return Linear()
     build = networks.resolve(cell.model, cell.width)
     if ":" in cell.model and isinstance(made := build(dataset.shape, dataset.classes), Frozen):
         return made
@@ -175,7 +199,7 @@ def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Frozen:
 
 
 def _round(
-    number: int, learner: ActiveLearner, trainer: Trainer | Frozen, cell: Cell, dataset: Dataset, total: int
+    number: int, learner: ActiveLearner, trainer: Trainer | Linear, cell: Cell, dataset: Dataset, total: int
 ) -> Round:
     """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
     started = time.perf_counter()
@@ -222,10 +246,17 @@ def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
     return float(rows.double().sq_norms().sqrt().mean()), log_det(rows, features.rank_bound)
 
 
-@lru_cache(maxsize=1)
-def load(name: str, seed: int, raw: bool) -> Dataset:
+def dataset_of(cell: Cell) -> Dataset:
     """The data set of a cell; a worker keeps the last one, because a grid goes through its strategies innermost."""
-    return data.resolve(name, seed, standardise=not raw)
+    return load(cell.data, cell.seed, cell.raw, cell.text, cell.label, cell.encoder)
+
+
+@lru_cache(maxsize=1)
+def load(name: str, seed: int, raw: bool, text: str | None, label: str | None, encoder: str | None) -> Dataset:
+    if not data.is_own_file(name):
+        return data.resolve(name, seed, standardise=not raw)
+    encode = None if encoder is None else lambda texts: Frozen(encoder).prepare(texts).numpy()
+    return data.load_file(name, seed, text, label, encode, standardise=not raw)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from badge import data, strategies
 from badge.errors import BadgeError
-from badge.experiment.cell import Cell, Notify, load, run_cell
+from badge.experiment.cell import LINEAR, Cell, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
 from badge.experiment.resuming import finished, journal_path
@@ -42,7 +42,10 @@ def run_cells(
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
         strategies.get(cell.strategy)
-        networks.resolve(cell.model, cell.width)
+        if cell.first is not None:
+            strategies.get(cell.first)
+        if cell.model != LINEAR:
+            networks.resolve(cell.model, cell.width)
         data.check_name(cell.data)
     failed: list[Outcome] = []
     waiting: list[Cell] = []
@@ -112,7 +115,7 @@ def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> None:
     """Load the data of a cell, unless that was tried before; raise what was raised."""
     if cell.data not in fetched:
         try:
-            load(cell.data, cell.seed, cell.raw)
+            dataset_of(cell)
             fetched[cell.data] = None
         except Exception as error:
             fetched[cell.data] = error

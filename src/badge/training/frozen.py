@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,13 +18,12 @@ from badge.models import predict
 from badge.models.digest import whole_digest
 from badge.models.pools import open_pool
 from badge.training.encoders import HF, Encoded, Rows, encoder_digest, from_hf, function_module
-from badge.training.linear import LinearHead, fit_linear
-from badge.training.trainer import Fit
+from badge.training.linear import Linear, LinearHead
 
 __all__ = ["Frozen"]
 
 
-class Frozen:
+class Frozen(Linear):
     """A trainer for `ActiveLearner` and `badge run` that leaves a pretrained encoder alone and fits a linear head.
 
     encoder:    a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
@@ -69,8 +66,8 @@ class Frozen:
             raise InputError(f"an encoder's name begins with {HF!r}, as in hf:folder-or-name; got {encoder!r}")
         if isinstance(encoder, type) or not (isinstance(encoder, str) or callable(encoder)):
             raise InputError(f"an encoder is a torch module, a function or {HF}…, not {encoder!r}")
-        # without a penalty the head of separable labels has no end
-        self.encoder, self.tokenizer, self.l2 = encoder, tokenizer, positive(l2, "l2")
+        super().__init__(positive(l2, "l2"))  # without a penalty the head of separable labels has no end
+        self.encoder, self.tokenizer = encoder, tokenizer
         self.name = None if name is None else name_of(name, "an encoder")
         self.keep = path_of(keep, "keep") if keep is not None else cache_folder() / "embeddings"
         self.batch_size, self.device, self.progress = (
@@ -79,8 +76,6 @@ class Frozen:
             flag(progress, "progress"),
         )
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
-        #: the record of the last fit; its epochs are iterations
-        self.last: Fit | None = None
 
     def prepare(self, pool: Any) -> Tensor:
         """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet."""
@@ -98,13 +93,6 @@ class Frozen:
             out=self.keep / f"{encoded[:16]}-{whole_digest(pool, open_pool(pool))}",
         )
         return kept.embeddings
-
-    def fit(self, examples: Any, labels: Any, rng: np.random.Generator | None = None) -> LinearHead:
-        """The linear head of labelled rows of `prepare(pool)`; `rng` is not needed, the minimum is unique."""
-        started = time.perf_counter()
-        head, iterations, accuracy = fit_linear(examples, labels, self.l2)
-        self.last = Fit(iterations, 0, accuracy, "converged", time.perf_counter() - started)
-        return head.eval()
 
     def join(self, model: LinearHead) -> nn.Module:
         """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared."""

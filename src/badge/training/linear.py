@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from torch.nn.functional import cross_entropy
 
 from badge.core.arrays import native
 from badge.errors import InputError
+from badge.training.trainer import Fit
 
-__all__ = ["LinearHead", "fit_linear"]
+__all__ = ["Linear", "LinearHead", "fit_linear"]
 
 #: Penalty on the offsets next to that on the weights: so small that it only keeps them finite.
 OFFSET_SHARE = 1e-4
@@ -61,6 +63,21 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int 
     accuracy = float(((scores.argmax(dim=1) if y.ndim == 1 else scores > 0).numpy() == target).mean())
     weight = weight / scale
     return LinearHead(weight, bias - weight @ mean, seen), iterations, accuracy
+
+
+class Linear:
+    """A trainer of `LinearHead` on rows of numbers, for embeddings that are there already."""
+
+    def __init__(self, l2: float = 1.0) -> None:
+        self.l2 = l2
+        self.last: Fit | None = None  #: the record of the last fit; its epochs are iterations
+
+    def fit(self, examples: Any, labels: Any, rng: np.random.Generator | None = None) -> LinearHead:
+        """The head of labelled rows; `rng` is not needed, the minimum is unique."""
+        started = time.perf_counter()
+        head, iterations, accuracy = fit_linear(examples, labels, self.l2)
+        self.last = Fit(iterations, 0, accuracy, "converged", time.perf_counter() - started)
+        return head.eval()
 
 
 def _classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, Any]]:

@@ -1,0 +1,95 @@
+"""One's own file as a data set: a column of labels, and a column of texts or columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from badge.data import prepare, texts
+from badge.data.dataset import Dataset
+from badge.errors import DataError
+from badge.tables import is_table, listed, read_table
+
+__all__ = ["is_own_file", "load_file"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Columns that are taken where none is named.
+LABEL, TEXT, SPLIT = "label", "text", "split"
+TEST_SHARE = 0.2
+
+
+def is_own_file(name: str) -> bool:
+    """Whether the name of a data set is that of a table: reviews.csv, runs/reviews.jsonl.gz."""
+    return ":" not in name and is_table(Path(name)) and Path(name).suffix != ".npz"
+
+
+def load_file(
+    name: str,
+    seed: int = 0,
+    text: str | None = None,
+    label: str | None = None,
+    encode: Callable[[list[str]], Array] | None = None,
+    standardise: bool = True,
+) -> Dataset:
+    """A file as a data set. Texts become vectors by `encode`, else by TF-IDF and SVD fitted on the training texts.
+
+    A column "split" of train and test decides what is held out; without one, a fifth is drawn by `seed`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "sizes.csv"
+    ...     _ = file.write_text("width,height,label\\n" + "1.5,2,small\\n9,8.5,large\\n" * 10)
+    ...     load_file(str(file))
+    Dataset(sizes.csv: 16 training and 4 test examples of shape (2,), 2 classes; from 20 of 20 rows)
+    """
+    path = Path(name)
+    table = read_table(path, numbers=True, what="--data")
+    label = label or LABEL
+    text = text or (TEXT if TEXT in table.names else None)
+    for option, column in (("--label", label), ("--text", text)):
+        if column is not None and column not in table.names:
+            raise DataError(f"{option} {column}: {path} has no such column; it has {listed(table.names)}")
+    said = [str(value).strip() for value in table.column(label)]
+    if "" in said or "None" in said:
+        row = next(i for i, value in enumerate(said) if value in ("", "None"))
+        raise DataError(
+            f"{path} has no {label!r} in row {row} (counted from 0): a run needs the label of every example"
+        )
+    names = sorted(set(said))
+    y = np.searchsorted(names, said).astype(np.int64)
+    train, test = _split(table.column(SPLIT) if SPLIT in table.names else None, y, seed, path)
+    if text is None:
+        x = _numbers(table.names, table.columns, (label, SPLIT), path)
+        parts = x[train], x[test]
+    else:
+        words = [str(value) for value in table.column(text)]
+        if encode is None:
+            parts = texts.embedded([words[i] for i in train], [words[i] for i in test])
+        else:
+            rows = encode(words)
+            parts = rows[train], rows[test]
+    if standardise and not (text is not None and encode is None):
+        parts = prepare.standardised(*parts)
+    return Dataset(parts[0], y[train], parts[1], y[test], len(names), path.name, tuple(names))
+
+
+def _split(said: list[Any] | None, y: Array, seed: int, path: Path) -> tuple[Array, Array]:
+    if said is None:
+        return prepare.split(y, seed, TEST_SHARE, len(y))
+    found = tuple(np.flatnonzero([str(value).strip() == part for value in said]) for part in ("train", "test"))
+    if not len(found[0]) or not len(found[1]):
+        raise DataError(f"{path}: the column {SPLIT!r} says train or test; both are needed")
+    return found[0], found[1]
+
+
+def _numbers(names: list[str], columns: list[Any], without: tuple[str, ...], path: Path) -> Array:
+    taken = [i for i, name in enumerate(names) if name not in without]
+    wrong = [names[i] for i in taken if isinstance(columns[i], list)]
+    if wrong or not taken:
+        what = f"column {wrong[0]!r} of {path} does not hold numbers" if wrong else f"{path} has no column of numbers"
+        raise DataError(f"{what}: name the column of texts with --text, or take it out")
+    return np.column_stack([columns[i] for i in taken]).astype(np.float32)
