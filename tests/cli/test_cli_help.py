@@ -11,7 +11,11 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from badge import data
 from badge.cli import app
+from badge.core import catalog
+from badge.experiment.cell import LINEAR
+from badge.training import networks
 
 ROOT: Any = typer.main.get_command(app)
 COMMANDS = [(name,) for name in ROOT.commands if name != "journal"]
@@ -41,6 +45,22 @@ def test_examples_stay_on_their_lines_in_a_narrow_terminal(monkeypatch: pytest.M
     monkeypatch.setenv("COLUMNS", "60")
     shown = CliRunner().invoke(app, ["select", "--help"]).output
     assert "badge select --probabilities p.npy --embeddings z.npy -k 100\n" in shown
+
+
+def test_the_table_of_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    shown = CliRunner().invoke(app, ["strategies"]).output
+    for row in catalog.CATALOG:
+        assert row.name in shown and row.picks in shown and row.source in shown
+    for command in ("run", "select", "label", "report"):
+        text = " ".join(CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "90"}).output.split())
+        assert ", ".join(catalog.STRATEGIES) in text, command
+
+
+def test_help_names_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "90"}).output.split())
+    assert f"Data sets: {', '.join(data.NAMES)}." in text
+    assert f"Models: {', '.join([*networks.NETWORKS, LINEAR])}." in text
 
 
 @pytest.mark.parametrize(("typed", "expected"), [("badge sel", "select"), ("badge select --prob", "--probabilities")])

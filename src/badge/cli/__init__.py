@@ -15,6 +15,7 @@ from badge.cli.once import Once
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
+from badge.cli.strategies import strategies
 from badge.core.writing import standard_output
 from badge.errors import BadgeError, NoCandidatesError
 
@@ -50,6 +51,7 @@ app.command("grid", cls=Once)(grid)
 app.command("export", cls=Once)(export)
 app.command("report", cls=Once)(report)
 app.command("select", cls=Once)(select)
+app.command("strategies", cls=Once)(strategies)
 app.command("label", cls=Once)(label)
 app.command("label-studio", cls=Once)(label_studio)
 app.add_typer(journal)

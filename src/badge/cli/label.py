@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from badge.cli.layout import Delimiter, Encoding, Header
+from badge.cli.strategies import Strategy
 
 __all__ = ["label"]
 
@@ -39,7 +40,7 @@ def label(
         str | None,
         typer.Option("--model", help="Your own trainer: package.module:make, called with the number of classes."),
     ] = None,
-    strategy: Annotated[str, typer.Option("--strategy", help="What picks: see badge run --help.")] = "badge",
+    strategy: Strategy = "badge",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the picks.")] = 0,
     of: Annotated[int, typer.Option("--of", min=1, help="How many people are asked about each item.")] = 1,
     adjudicator: Annotated[

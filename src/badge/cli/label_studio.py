@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from badge.cli.strategies import Strategy
 from badge.errors import InputError
 
 __all__ = ["label_studio"]
@@ -26,7 +27,7 @@ def label_studio(
         int | None,
         typer.Option("--again-after", min=1, help="With --watch: labels until the next round. (default: half a batch)"),
     ] = None,
-    strategy: Annotated[str, typer.Option("--strategy", help="badge, coreset, conf, marg, entropy, rand, …")] = "badge",
+    strategy: Strategy = "badge",
     encoder: Annotated[
         str | None,
         typer.Option("--encoder", metavar="hf:NAME", help="A pretrained encoder, from disk or the hub, kept frozen."),

@@ -86,8 +86,8 @@ def run(
 
     Stopped at any moment, the same command continues where it stopped.
 
-    data: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt, banking77, trec. model: mlp, resnet18, vgg11.
-    strategy: badge (the default), coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad, kmeanspp, typiclust.
+    Data sets: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt, banking77, trec.
+    Models: mlp, resnet18, vgg11, linear. `badge strategies` lists the strategies; badge is the default.
 
     [bold]Examples[/bold]
 

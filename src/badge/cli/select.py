@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from badge.cli.layout import Delimiter, Encoding, Header
+from badge.cli.strategies import Strategy
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
@@ -51,13 +52,7 @@ def select(
     outputs: Annotated[
         Path | None, _file("In place of these: what badge.predict(..., out=DIR) wrote.", metavar="DIR")
     ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            help="badge, coreset, conf, marg, entropy, albl, rand, kdpp, kcenter-grad, kmeanspp, typiclust or "
-            "package.module:yours."
-        ),
-    ] = "badge",
+    strategy: Strategy = "badge",
     seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
     multilabel: Annotated[
         bool, typer.Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")

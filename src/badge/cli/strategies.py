@@ -1,4 +1,4 @@
-"""The option that names strategies, the same for every command that takes several."""
+"""`badge strategies`, and the options that name strategies."""
 
 from __future__ import annotations
 
@@ -6,12 +6,52 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Strategies", "names_of"]
+from badge.core import catalog
+
+__all__ = ["Strategies", "Strategy", "names_of", "strategies"]
+
+KNOWN = f"{', '.join(catalog.STRATEGIES)} or package.module:yours"
 
 Strategies = Annotated[
     list[str] | None,
-    typer.Option("--strategy", "--strategies", help="One or more, with commas between them or the option repeated."),
+    typer.Option(
+        "--strategy",
+        "--strategies",
+        help=f"One or more, with commas or the option repeated: {KNOWN}.",
+        show_default=False,
+    ),
 ]
+Strategy = Annotated[
+    str, typer.Option("--strategy", help=f"What picks: {KNOWN}. `badge strategies` says what each does.")
+]
+
+
+def strategies() -> None:
+    """List the strategies: what each picks, what it needs, where it is from.
+
+    Example: badge strategies
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for name in ("picks", "needs", "source"):
+        table.add_column(name)
+    for row in catalog.CATALOG:
+        table.add_row(row.name, row.picks, needs(row), row.source)
+    Console().print(table)
+
+
+def needs(row: catalog.Spec) -> str:
+    """What a strategy needs, in words.
+
+    >>> needs(catalog.spec("coreset")), needs(catalog.spec("rand"))
+    ('embeddings, labelled examples', 'nothing')
+    """
+    labelled = ["labelled examples"] if row.labeled == "required" else []
+    return ", ".join([*sorted(row.reads, reverse=True), *labelled]) or "nothing"
 
 
 def names_of(strategies: list[str] | None) -> list[str]:
