@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help test test-label-studio demo check lint types bench results clean
+.PHONY: help test test-label-studio demo check lint types bench results release-check clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
@@ -43,6 +43,13 @@ bench: $(INSTALLED)  ## ours against the plain loop, peers and the bare matrix p
 
 results: $(INSTALLED)  ## docs/results.md and its figures from results/runs.csv.gz
 	$(BIN)/python -m results build
+
+release-check: $(INSTALLED)  ## sdist and wheel, checked; the wheel alone and with each extra, in clean environments
+	$(BIN)/python -m pip install -q build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python .ci/release_check.py dist/*.whl
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,116 @@
+"""A wheel in clean environments: without extras, and with each extra alone. `make release-check` builds it and calls this.
+
+    python .ci/release_check.py dist/badge_learn-*.whl
+
+Without an extra, what needs it must say so in one line that names it. The environments of the extras see the packages of
+the first one, so that torch is installed once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = (
+    "demo", "run", "grid", "export", "report", "select", "strategies", "label", "label-studio",
+    "journal show", "journal check", "journal repair", "journal export", "journal import",
+)  # fmt: skip
+FILES = """
+import numpy as np
+rng = np.random.default_rng(0)
+np.save("p.npy", rng.dirichlet(np.ones(3), 40))
+np.save("z.npy", rng.normal(size=(40, 4)))
+open("texts.csv", "w").write("text,label\\n" + "".join(f"text {i},{i % 2}\\n" for i in range(40)))
+open("x.xlsx", "wb").write(b"PK")
+open("z.parquet", "wb").write(b"PAR1")
+"""
+SELECT = "select --probabilities p.npy -k 3 --embeddings"
+RUN = "run --data digits --labels 60 --initial 50 --batch-size 10 --max-epochs 5 --workers 1 --strategy badge,rand --seeds 2"
+#: command -> the extra that its refusal names where that is missing
+NEEDS = {
+    RUN: "study",
+    f"{SELECT} z.parquet": "parquet",
+    f"{SELECT} x.xlsx": "xlsx",
+    "label texts.csv --classes a,b --port 0": "label",
+    "run --data texts.csv --encoder hf:nowhere --workers 1": "study",
+    "run --data digits --on ray": "ray",
+}
+#: extra -> programs and commands that work with it alone
+WORKS = {
+    "study": [RUN, "report runs --out report"],
+    "parquet": [
+        "-c import pyarrow as pa, numpy as np, pyarrow.parquet as q; "
+        "q.write_table(pa.table({'e': list(np.load('z.npy'))}), 'z.parquet')",
+        f"{SELECT} z.parquet",
+    ],
+    "xlsx": [
+        "-c import openpyxl, numpy as np; b = openpyxl.Workbook(); b.active.append(list('abcd')); "
+        "[b.active.append(r) for r in np.load('z.npy').tolist()]; b.save('x.xlsx')",
+        f"{SELECT} x.xlsx",
+    ],
+    "hf": ["-c import transformers, datasets, badge; badge.training.Frozen"],
+    "label": ["-c import badge.labelling.server, badge.labelling.session, badge.labelling.models"],
+    "ray": ["-c import ray, badge; badge.cluster.select_from"],
+}
+
+
+class Environment:
+    """A virtual environment, and a folder to run programs in."""
+
+    def __init__(self, folder: Path, below: Environment | None = None) -> None:
+        venv.create(folder, with_pip=True)
+        self.python, self.work = folder / "bin" / "python", folder / "work"
+        self.work.mkdir()
+        self.packages = next((folder / "lib").glob("python3*")) / "site-packages"
+        if below is not None:
+            (self.packages / "below.pth").write_text(f"{below.packages}\n")
+
+    def install(self, *what: str) -> None:
+        command = [self.python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *what]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+    def run(self, words: str) -> subprocess.CompletedProcess[str]:
+        """A command of badge, or `-c program`."""
+        program = ["-c", words.removeprefix("-c ")] if words.startswith("-c ") else ["-m", "badge", *words.split()]
+        env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [self.python, *program], cwd=self.work, env=env, capture_output=True, text=True, timeout=600, check=False
+        )
+
+    def works(self, words: str) -> None:
+        done = self.run(words)
+        if done.returncode:
+            raise SystemExit(f"failed: {words[:200]}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def main(wheel: Path) -> None:
+    readme = re.search(r"## Ten lines\n\n```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert readme is not None
+    with tempfile.TemporaryDirectory(prefix="badge-release-") as folder:
+        base = Environment(Path(folder) / "base")
+        base.install(str(wheel))
+        for words in (f"-c {FILES}", f"-c {readme[1]}", "--version", *(f"{name} --help" for name in COMMANDS)):
+            base.works(words)
+        base.works(f"{SELECT} z.npy --format csv")
+        for words, extra in NEEDS.items():
+            done = base.run(words)
+            said = done.stderr.strip().splitlines()
+            if done.returncode != 2 or len(said) != 1 or f"badge-learn[{extra}]" not in said[0]:
+                raise SystemExit(f"without [{extra}]: {words}: exit code {done.returncode}\n{done.stderr[-1500:]}")
+        print("without extras: works, and says which extra is missing")
+        for extra, programs in WORKS.items():
+            with_extra = Environment(Path(folder) / extra, base)
+            with_extra.install(f"{wheel}[{extra}]")
+            for words in (f"-c {FILES}", *programs):
+                with_extra.works(words)
+            print(f"[{extra}] alone: works")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
