@@ -7,7 +7,7 @@
     ├── RankError (also ValueError)       a k-DPP asked for more points than the kernel has rank
     ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
     ├── DataError                         a data set that is missing, damaged or cannot be downloaded
-    ├── ClusterError                      a Ray cluster that cannot be reached, or of which nothing is left
+    ├── ClusterError                      a Ray cluster that cannot be reached, or has no node left
     ├── JournalError                      a journal that is locked, damaged or belongs to another run
     ├── ServerError                       a server that badge talks to is gone, or refuses what it is asked
     ├── WriteError (also OSError)         a file, folder or standard output that cannot be written
@@ -40,7 +40,7 @@ LONGEST = 580
 class BadgeError(Exception):
     """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
 
-    Its text is one line of bounded length, whatever values are quoted in it. `in_python` is a way out for programs, which
+    Its text is one line of bounded length. `in_python` is a way out for programs, which
     the command line leaves out.
     """
 
@@ -58,7 +58,7 @@ class BadgeError(Exception):
         return f"{self.plain}; {self.in_python}" if self.in_python else self.plain
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors travel between processes as what they say, whatever their constructors ask for."""
+        """Errors are pickled as message and attributes: constructors differ in what they ask for."""
         return _restored, (type(self), self.args, self.__dict__)
 
 
@@ -98,7 +98,7 @@ class DataError(BadgeError):
 
 
 class ClusterError(BadgeError):
-    """A Ray cluster that cannot be reached, or of which nothing is left."""
+    """A Ray cluster that cannot be reached, or has no node left."""
 
 
 class JournalError(BadgeError):

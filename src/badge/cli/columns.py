@@ -16,7 +16,7 @@ __all__ = ["Numbers", "read_numbers"]
 
 #: What pandas and parquet call an index without a name.
 UNNAMED = ("", "Unnamed: 0", "__index_level_0__")
-#: Columns of these names are there for people, whatever they hold.
+#: Columns of these names are no features, even where they hold numbers.
 NOT_FEATURES = ("id", "ids", "idx", "index", "label", "labels", "target", "targets", "class")
 SINGULAR = {"probabilities": "probability", "embeddings": "embedding", "logits": "logit"}
 

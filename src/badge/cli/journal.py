@@ -25,9 +25,9 @@ _File = Annotated[Path, typer.Argument(help="The journal (.jsonl).")]
 @app.command("show", cls=Once)
 def show(
     file: _File,
-    last: Annotated[int, typer.Option("--last", min=0, help="How many of the last events to print.")] = 5,
+    last: Annotated[int, typer.Option("--last", min=0, help="Number of events to print, counted from the end.")] = 5,
 ) -> None:
-    """What a journal holds: its pool, classes and strategy, how many labels of which class by whom, the last events.
+    """Show what a journal holds: pool, classes, strategy, labels by class and by person, the last events.
 
     Example: badge journal show labels.jsonl --last 20
     """
@@ -62,7 +62,9 @@ def show(
 
 @app.command("check", cls=Once)
 def check(file: _File) -> None:
-    """Whether every line is there, in its place and unchanged, and no event contradicts those before it. Exit code 1: no.
+    """Check that every line is there, unchanged and in its place, and that no event contradicts those before it.
+
+    Exit code 1: something is wrong.
 
     Example: badge journal check labels.jsonl
     """
@@ -90,7 +92,7 @@ def check(file: _File) -> None:
 
 @app.command("repair", cls=Once)
 def repair(file: _File) -> None:
-    """Keep every line that is sound, in order; the file as it was stays beside it. Nothing is deleted.
+    """Keep every sound line, in order. The damaged file stays beside it; nothing is deleted.
 
     Example: badge journal repair labels.jsonl
     """
@@ -105,7 +107,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every label ever given, not the one that counts.")] = False,
 ) -> None:
-    """The labels as CSV: id, label, by, at. Works whatever became of pool and model, and after a repair.
+    """Write the labels as CSV: id, label, by, at. Neither pool nor model is needed; it works after a repair too.
 
     Example: badge journal export labels.jsonl -o labels.csv
     """
@@ -139,7 +141,7 @@ def import_labels(
     file: _File,
     labels: Annotated[Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one.")],
 ) -> None:
-    """Tell the labels of a CSV file to a loop that is not running; all of them, or none where one is refused.
+    """Add the labels of a CSV file to a journal that no program has open: all of them, or none if one is refused.
 
     Example: badge journal import labels.jsonl from_the_lab.csv
     """

@@ -41,8 +41,8 @@ def label(
         typer.Option("--model", help="Your own trainer: package.module:make, called with the number of classes."),
     ] = None,
     strategy: Strategy = "badge",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the picks.")] = 0,
-    of: Annotated[int, typer.Option("--of", min=1, help="How many people are asked about each item.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and labels give the same picks.")] = 0,
+    of: Annotated[int, typer.Option("--of", min=1, help="Number of people who label each item.")] = 1,
     adjudicator: Annotated[
         str | None, typer.Option("--adjudicator", help="Who decides ties. (default: a third person is asked)")
     ] = None,
@@ -83,7 +83,7 @@ def label(
     Reviews in a table, three classes:
         badge label reviews.csv --text review --classes good,bad,unclear
 
-    A folder of photos with a pretrained encoder, classes in a file, a journal of its own:
+    A folder of photos with a pretrained encoder, classes in a file, a journal by name:
         badge label photos/ --classes classes.txt --encoder hf:path-or-name --journal photos.jsonl
 
     For a team, each item asked of two people:

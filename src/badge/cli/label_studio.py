@@ -21,7 +21,9 @@ def label_studio(
     token_env: Annotated[
         str, typer.Option("--token-env", metavar="NAME", help="The environment variable that holds your access token.")
     ] = "LS_TOKEN",
-    watch: Annotated[bool, typer.Option("--watch", help="Go on: again whenever enough new annotations came.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep running: pick again whenever enough new annotations are there.")
+    ] = False,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Tasks to put first.")] = 20,
     again_after: Annotated[
         int | None,
@@ -30,7 +32,7 @@ def label_studio(
     strategy: Strategy = "badge",
     encoder: Annotated[
         str | None,
-        typer.Option("--encoder", metavar="hf:NAME", help="A pretrained encoder, from disk or the hub, kept frozen."),
+        typer.Option("--encoder", metavar="hf:NAME", help="A pretrained encoder, from disk or the hub, left as it is."),
     ] = None,
     model: Annotated[
         str | None,
@@ -41,7 +43,7 @@ def label_studio(
         typer.Option("--control", metavar="NAME", help="The <Choices> to pick for, where there are several."),
     ] = None,
     show_guess: Annotated[
-        bool, typer.Option("--show-guess", help="Fill in the model's guess: saves clicks, and biases who answers.")
+        bool, typer.Option("--show-guess", help="Fill in the model's guess: saves clicks, but biases the answers.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and labels give the same picks.")] = 0,
 ) -> None:

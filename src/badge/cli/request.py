@@ -60,7 +60,7 @@ def check_request(
     exclude: Sequence[Path],
     ids: Path | None,
 ) -> None:
-    """Refuse what cannot become an answer whatever the files hold."""
+    """Refuse what is wrong without looking into the files."""
     catalog.check_name(strategy)
     reads = catalog.spec(strategy).reads if strategy in catalog.STRATEGIES else catalog.BOTH
     whole(k, "k")

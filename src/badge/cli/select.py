@@ -1,4 +1,4 @@
-"""`badge select`: what to label next, from arrays on disk."""
+"""`badge select`: what to label next, from files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 from badge.cli.layout import Delimiter, Encoding, Header
 from badge.cli.strategies import Strategy
+from badge.core import catalog
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from badge.cli.request import Files
 
 __all__ = ["Format", "select"]
+
+
+NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads))
+ON_GRADIENTS = ", ".join(catalog.names(lambda row: row.bias))
 
 
 class Format(str, Enum):
@@ -41,14 +46,12 @@ def _columns(name: str, what: str) -> Any:
 
 
 def select(
-    k: Annotated[int, typer.Option("-k", "--k", help="How many examples to pick.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
     probabilities: Annotated[
-        Path | None, _file("Class probabilities, N rows: npy, npz, csv, tsv (also .gz) or parquet.")
+        Path | None, _file("Class probabilities, N rows: npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet.")
     ] = None,
     logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
-    embeddings: Annotated[
-        Path | None, _file("Penultimate embeddings, N rows; conf, marg, entropy and rand do without.")
-    ] = None,
+    embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {NO_EMBEDDINGS} do without.")] = None,
     outputs: Annotated[
         Path | None, _file("In place of these: what badge.predict(..., out=DIR) wrote.", metavar="DIR")
     ] = None,
@@ -59,9 +62,7 @@ def select(
     ] = False,
     bias: Annotated[
         bool,
-        typer.Option(
-            "--bias", help="badge, kdpp, kcenter-grad: count the gradient of the output bias, if there is one."
-        ),
+        typer.Option("--bias", help=f"For {ON_GRADIENTS}: count the gradient of the output bias, if there is one."),
     ] = False,
     ids: Annotated[
         Path | None,
@@ -102,8 +103,8 @@ def select(
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
 
-    Prints positions (rows counted from 0) in the order in which they were picked. What was left out or changed on
-    the way is said on standard error. Exit codes: 2 bad input, 3 no candidates left.
+    Prints positions (rows counted from 0) in pick order. Standard error says how text files were understood, and what
+    was left out or changed. Exit codes: 2 bad input, 3 no candidates left.
     The arrays may be larger than memory: npy files and --outputs are memory-mapped.
 
     [bold]Examples[/bold]
@@ -120,7 +121,7 @@ def select(
     Another strategy; the excluded rows are the labelled ones:
         badge select --outputs pool/ -k 100 --strategy coreset --exclude done.txt
 
-    One csv file with everything, of which the columns are named:
+    One csv file with everything; the columns are named:
         badge select --logits all.csv --probability-columns 'c*' --embeddings all.csv --embedding-columns 'e*'
         --id-column file --exclude labels.csv -k 100
     """
