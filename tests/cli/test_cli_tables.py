@@ -212,6 +212,16 @@ def test_names_in_a_column_are_identifiers(run: Any) -> None:
     refused(run(*given("p.csv", "z.csv", "--id-column", "file"), arrays=False), "bring them into one order")
 
 
+def test_identifiers_of_digits_stay_as_they_are(run: Any) -> None:
+    names = [f"{i:05d}" for i in range(N)]
+    table = pd.DataFrame({"id": names, **{f"e{i}": Z[:, i] for i in range(5)}})
+    table.to_csv("z.csv", index=False)
+    table.to_parquet("z.parquet")
+    expected = "".join(f"{names[i]}\n" for i in badge.select_from(OUT, 7))
+    for file in ("z.csv", "z.parquet"):
+        assert run(*given("p.npy", file, "--id-column", "id"), arrays=False) == (0, expected, "")
+
+
 def test_one_file_with_everything(run: Any) -> None:
     logits = np.log(P)
     frame = pd.DataFrame({**{f"c{i}": logits[:, i] for i in range(4)}, **{f"e{i}": Z[:, i] for i in range(5)}})

@@ -34,7 +34,7 @@ def read_numbers(
     file: Path, what: str, patterns: Sequence[str] = (), id_column: str | None = None, told: Told = NOTHING
 ) -> Numbers:
     """The numbers in a file: `what` is "probabilities", "logits" or "embeddings"; `patterns` name their columns."""
-    table = read_table(file, told, what, numbers=True, array=what)
+    table = read_table(file, told, what, numbers=True, keep=(id_column,), array=what)
     own = table.names.index(id_column) if id_column in table.names else None
     rest = [i for i in range(len(table.names)) if i != own]
     taken = _named(table, rest, patterns, _option(what), file) if patterns else _found(table, rest, what, file)

@@ -47,8 +47,8 @@ def load_file(
     Dataset(sizes.csv: 16 training and 4 test examples of shape (2,), 2 classes; from 20 of 20 rows)
     """
     path = Path(name)
-    table = read_table(path, numbers=True, what="--data")
     label = label or LABEL
+    table = read_table(path, numbers=True, keep=(label, text or TEXT, SPLIT), what="--data")
     text = text or (TEXT if TEXT in table.names else None)
     for option, column in (("--label", label), ("--text", text)):
         if column is not None and column not in table.names:

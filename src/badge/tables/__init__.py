@@ -46,14 +46,15 @@ def read_table(
     told: Told = NOTHING,
     what: str = "",
     numbers: bool = False,
+    keep: Collection[str | None] = (),
     header_names: Collection[str] | None = None,
     array: str = "",
 ) -> Table:
     """The table in a file; `what` begins each message.
 
-    With `numbers`, columns of numbers are arrays [N], and columns of lists of one length arrays [N, length]; else cells
-    are as they stand in the file. With `header_names`, a first row is a header exactly where it has one of them. `array`
-    is the array to take of an npz archive with several.
+    With `numbers`, columns of numbers are arrays [N], and columns of lists of one length arrays [N, length]; else, and in
+    the columns of `keep`, cells are as they stand in the file. With `header_names`, a first row is a header exactly where
+    it has one of them. `array` is the array to take of an npz archive with several.
     """
     with _reading(what, file) as kind:
         if kind in ARRAYS:
@@ -62,13 +63,15 @@ def read_table(
             return Table([str(i) for i in range(len(parts))], parts, array=whole)
         if kind in PARQUET:
             arrow = _parquet(file)
-            found = [_of_arrow(c.combine_chunks()) if numbers else c.to_pylist() for c in arrow.columns]
+            pairs = zip(arrow.column_names, arrow.columns, strict=True)
+            found = [_of_arrow(c.combine_chunks()) if numbers and n not in keep else c.to_pylist() for n, c in pairs]
             return Table(arrow.column_names, found, "" if numbers else f"{file.name}: {arrow.num_rows:,} rows")
         if kind in JSON:
             names, values, understood = _json(file, told)
-            return Table(names, [_typed(column) for column in values] if numbers else values, understood)
+            kept = [n in keep or not numbers for n in names]
+            return Table(names, [v if k else _typed(v) for v, k in zip(values, kept, strict=True)], understood)
         content, layout = _cells(file, kind, told, header_names)
-        found = columns(file, content, layout) if numbers else texts(file, content, layout)
+        found = columns(file, content, layout, keep) if numbers else texts(file, content, layout)
         how = f"first sheet, {'header' if layout.header else 'no header'}" if kind == ".xlsx" else layout
         return Table(layout.names, found, f"{file.name}: {len(found[0]):,} rows, {how}")
 
@@ -171,22 +174,16 @@ def _of_arrow(array: Any) -> Array | list[Any]:
     from pyarrow import compute
 
     array = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-    nested = (
-        pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)
-    )
+    t = pa.types
+    nested = any(is_kind(array.type) for is_kind in (t.is_list, t.is_large_list, t.is_fixed_size_list))
     inner = array.flatten() if nested else array
     kind = inner.type
-    number = (
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    )
+    number = any(is_kind(kind) for is_kind in (t.is_floating, t.is_integer, t.is_boolean, t.is_decimal))
     lengths = compute.unique(compute.list_value_length(array)).to_pylist() if nested else []
     if not number or len(lengths) > 1 or None in lengths:
         values: list[Any] = array.to_pylist()
         return values
-    inner = inner.cast(pa.float64()) if pa.types.is_decimal(kind) else inner
+    inner = inner.cast(pa.float64()) if t.is_decimal(kind) else inner
     found: Array = inner.to_numpy(zero_copy_only=False)
     if found.dtype.kind == "O":
         found = found.astype(np.float64)  # truths with gaps
@@ -221,11 +218,8 @@ def _typed(values: Array | list[Any]) -> Array | list[Any]:
     """
     flat = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
     kinds = {type(value) for value in flat} - {type(None)}
-    if (
-        not kinds
-        or not kinds <= {int, float, bool}
-        or len({np.shape(value) for value in values if value is not None}) > 1
-    ):
+    shapes = {np.shape(value) for value in values if value is not None}
+    if not kinds or not kinds <= {int, float, bool} or len(shapes) > 1:
         return values
     try:
         return np.array(values, dtype=np.int64 if kinds <= {int, bool} and None not in flat else np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,9 @@ def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Ite
                 yield row
 
 
-def columns(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
-    """Columns of numbers as arrays, the others as lists of texts."""
-    numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text"]
+def columns(file: Path, content: bytes, layout: Layout, keep: Collection[str | None] = ()) -> list[Array | list[Any]]:
+    """Columns of numbers as arrays, the others and those of the names in `keep` as lists of texts."""
+    numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text" and layout.names[i] not in keep]
     lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in _rows(file, content, layout))
     if layout.decimal == ",":
         lines = (line.replace(",", ".") for line in lines)
