@@ -8,6 +8,9 @@ from pathlib import Path
 from badge.errors import BadgeError
 from results import ABOUT_TIMES, TIMES
 
+#: The grids whose cells are in the table.
+GRIDS = [Path("grids/cpu.toml"), Path("grids/large.toml")]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m results", description=__doc__)
@@ -18,24 +21,26 @@ def main() -> None:
     build.add_argument("--to", type=Path, default=Path(), help="the root that is written to (default: this folder)")
     collect = commands.add_parser("collect", help="add the finished runs of a folder of journals to the table")
     collect.add_argument("runs", type=Path)
-    collect.add_argument(
-        "--times",
-        action="store_true",
-        help="runs of grids/timing.toml, into the table of times (else of grids/cpu.toml)",
-    )
+    collect.add_argument("--grid", type=Path, nargs="+", default=GRIDS, help="the grids whose cells the table holds")
+    collect.add_argument("--times", action="store_true", help="runs of grids/timing.toml, into the table of times")
+    commands.add_parser("variants", help="batches of several samplers on the same models; resumable, about ten minutes")
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
             from results.page import write_page
 
             write_page(arguments.to)
+        elif arguments.command == "variants":
+            from results.variants import measure
+
+            measure()
         else:
             from results.collect import collect_runs
 
             if arguments.times:
-                print(collect_runs(arguments.runs, Path("grids/timing.toml"), TIMES, ABOUT_TIMES))
+                print(collect_runs(arguments.runs, [Path("grids/timing.toml")], TIMES, ABOUT_TIMES))
             else:
-                print(collect_runs(arguments.runs, Path("grids/cpu.toml")))
+                print(collect_runs(arguments.runs, arguments.grid))
     except BadgeError as error:
         parser.exit(1, f"Error: {error}\n")
 

@@ -8,27 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.stats import Results, Setting, learning_curve
-from results.verdicts import Claim, Verdict, all_of, interval, over_settings, verdict
+from results.verdicts import FEWEST, Claim, Verdict, all_of, by_signs, interval, over_data, verdict
 
-__all__ = ["cost", "diversity", "same_accuracy"]
+__all__ = ["by_seed", "cost", "dependent_batches", "diversity", "largest_norms", "same_accuracy"]
 
 #: Accuracies within this of each other count as the same.
 SAME = 0.01
-#: A batch is large from this number of examples on; much longer means more than this many times the seconds.
+#: A batch is large from this number of examples on; much higher means more than this many times the seconds.
 LARGE, MUCH_LONGER = 1000, 10
 #: Settings that are listed one by one; more are counted.
 MOST_LISTED = 4
+#: The two settings of figure 24, and the strategies that it compares.
+FIGURE_24 = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
 
 
 def by_seed(results: Results, setting: Setting, strategy: str, column: str) -> dict[int, float]:
-    """The mean of a column over the rounds of each seed; rounds without a (finite) number are left out."""
+    """The mean of a column over the rounds of each seed; rounds without a finite number are left out."""
     curve = learning_curve(results, setting, strategy, column)
-    found = {}
-    for seed, values in zip(curve.seeds, curve.values, strict=True):
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            found[seed] = float(finite.mean())
-    return found
+    finite = [(seed, values[np.isfinite(values)]) for seed, values in zip(curve.seeds, curve.values, strict=True)]
+    return {seed: float(values.mean()) for seed, values in finite if len(values)}
 
 
 def compared(results: Results, one: str, other: str, column: str) -> dict[Setting, NDArray[np.float64]]:
@@ -36,10 +34,22 @@ def compared(results: Results, one: str, other: str, column: str) -> dict[Settin
     found = {}
     for setting in results.settings:
         a, b = by_seed(results, setting, one, column), by_seed(results, setting, other, column)
-        shared = sorted(a.keys() & b.keys())
-        if shared:
+        if shared := sorted(a.keys() & b.keys()):
             found[setting] = np.array([a[seed] - b[seed] for seed in shared])
     return found
+
+
+def larger(results: Results, setting: Setting, one: str, other: str, column: str) -> NDArray[np.float64]:
+    """For each shared seed the share of rounds in which `one` is larger; −∞ is smaller than all, two of them are a tie."""
+    curves = [learning_curve(results, setting, name, column) for name in (one, other)]
+    labels = np.intersect1d(curves[0].labels, curves[1].labels)
+    shares = []
+    for seed in sorted(set(curves[0].seeds) & set(curves[1].seeds)):
+        a, b = (c.values[c.seeds.index(seed), np.searchsorted(c.labels, labels)] for c in curves)
+        there = ~np.isnan(a) & ~np.isnan(b)
+        if there.any():
+            shares.append(float(np.mean((a > b)[there] + 0.5 * (a == b)[there])))
+    return np.array(shares)
 
 
 def same_accuracy(results: Results) -> Claim:
@@ -49,73 +59,138 @@ def same_accuracy(results: Results) -> Claim:
         mean, low, high = interval(differences)
         inside, outside = low >= -SAME and high <= SAME, low > SAME or high < -SAME
         verdicts.append(verdict(inside, outside))
-        parts.append(f"{setting}: {100 * mean:+.2f} points {_interval(low, high, 100)}")
+        parts.append(f"{setting}: {100 * mean:+.2f} points {_interval(low, high, 100)}, {_seeds(differences)}")
     return Claim(
-        "k-means++ and a k-DPP on gradient embeddings learn equally well",
-        "figures 1, 25 to 31",
-        _listed("badge − kdpp, mean over the rounds", parts),
+        "switching between the two samplers does not affect the active learner's statistical performance",
+        "section 3, figures 1 and 25 to 31",
+        "badge − kdpp, mean accuracy over the rounds, is within one point",
+        _listed(parts),
         all_of(verdicts),
     )
 
 
 def cost(results: Results) -> Claim:
-    """The k-DPP takes longer than k-means++, and much longer for large batches: with every seed, in every setting."""
+    """The k-DPP takes much longer than k-means++ for large batches: with every seed, in every setting."""
     parts, verdicts = [], []
     for setting in results.settings:
         ours, theirs = (by_seed(results, setting, name, "select_seconds") for name in ("badge", "kdpp"))
         ratios = np.array([theirs[seed] / ours[seed] for seed in ours.keys() & theirs.keys()])
         if not len(ratios):
             continue
-        parts.append(f"{setting}: {np.median(ratios):.1f} times as long")
-        several, least = len(ratios) > 1, MUCH_LONGER if setting.batch_size >= LARGE else 1
-        verdicts.append(verdict(several and bool((ratios > least).all()), several and bool((ratios < least).all())))
+        parts.append(f"{setting}: {np.median(ratios):.1f} times as long, {_seeds(ratios)}")
+        if setting.batch_size >= LARGE:
+            right, wrong = bool((ratios > MUCH_LONGER).all()), bool((ratios < MUCH_LONGER).all())
+            verdicts.append(verdict(len(ratios) > 1 and right, len(ratios) > 1 and wrong))
     return Claim(
-        "the k-DPP takes longer to select than k-means++, and much longer for large batches",
-        "figures 1, 25 to 31",
-        _listed("the k-DPP's selection against k-means++'s, median over the seeds", parts),
+        "when large batch sizes are required (e.g. k = 1000), the running times of k-DPP sampling are generally "
+        "much higher than those of k-means++",
+        "appendix G",
+        f"with every seed more than {MUCH_LONGER} times as long from B = {LARGE:,} on; medians over the seeds",
+        _listed(parts),
         all_of(verdicts),
     )
 
 
 def diversity(results: Results) -> list[Claim]:
-    """Log-determinants and norms of the batches; the last two are not the paper's, but show its pattern or do not."""
+    """Log-determinants and norms of the batches of k-means++ and of the others."""
+    first = 'furthest-first "finds points that are not as diverse or high-magnitude as other samplers"'
+    second = 'k-means++ "tends to actually select samples that are both more diverse and higher-magnitude than a k-DPP"'
     rows = []
-    for who, other, where in (
-        ("furthest-first on gradients", "kcenter-grad", "figures 2 and 24"),
-        ("the k-DPP", "kdpp", "figures 2 and 24"),
-        ("coreset, furthest-first on penultimate embeddings,", "coreset", "not in the paper"),
+    for said, other, where in (
+        (first, "kcenter-grad", "figures 2 and 24, on gradients, as the caption says"),
+        (first, "coreset", "figures 2 and 24, read as on penultimate embeddings"),
+        (second, "kdpp", "figures 2 and 24"),
     ):
-        for column, noun, kind in (
-            ("log_det", "log-determinant", "less diverse batches"),
-            ("mean_norm", "norm", "batches of smaller gradients"),
-        ):
-            parts: list[str] = []
-            verdicts: list[Verdict] = []
-            for setting, differences in compared(results, "badge", other, column).items():
-                mean, low, high = interval(differences)
-                verdicts.append(verdict(low > 0, high < 0))
-                parts.append(f"{setting}: {mean:+.1f} {_interval(low, high)}{_gaps(results, setting, other, column)}")
-            what = f"badge − {other}, mean {noun} over the rounds"
-            measured = _listed(what, parts) if len(parts) <= MOST_LISTED else f"{what}: {_counted(verdicts)}"
-            rows.append(Claim(f"{who} picks {kind} than k-means++", where, measured, over_settings(verdicts)))
+        for column, noun in (("log_det", "log-determinant"), ("mean_norm", "mean norm")):
+            outcomes, parts = _outcomes(results, other, column)
+            few = len({setting.data for setting in outcomes}) < FEWEST
+            found = all_of(outcomes.values()) if few else _over_data(outcomes)
+            measured = _listed(parts) if len(parts) <= MOST_LISTED else _counted(outcomes)
+            test = f"share of rounds in which badge's batch has a larger {noun} than {other}'s"
+            rows.append(Claim(said, where, test, measured, found))
     return rows
 
 
+def _outcomes(results: Results, other: str, column: str) -> tuple[dict[Setting, Verdict], list[str]]:
+    outcomes: dict[Setting, Verdict] = {}
+    parts = []
+    for setting in results.settings:
+        shares = larger(results, setting, "badge", other, column)
+        if not len(shares):
+            continue
+        mean, low, high = interval(shares)
+        outcomes[setting] = verdict(low > 0.5, high < 0.5)
+        difference = compared(results, "badge", other, column).get(setting, np.zeros(0))
+        size = f", mean difference {difference.mean():+.1f}" if len(difference) else ""
+        gaps = "".join(_gaps(results, setting, name, column) for name in ("badge", other))
+        parts.append(f"{setting}: {_percent(mean)} ({_percent(low)} to {_percent(high)}), {_seeds(shares)}{size}{gaps}")
+    return outcomes, parts
+
+
+def dependent_batches(results: Results) -> Claim:
+    """conf's batches on OpenML #6 are linearly dependent in some rounds."""
+    setting = FIGURE_24[0]
+    values = learning_curve(results, setting, "conf", "log_det").values
+    rounds, gaps = int((~np.isnan(values)).sum()), int(np.isneginf(values).sum())
+    seeds = int(np.isneginf(values).any(axis=1).sum()) if rounds else 0
+    return Claim(
+        "in some iterations of OpenML #6, the batch diversity [of Conf] is relatively low, as evidenced by the "
+        "corresponding log Gram determinant being −∞",
+        "appendix F, figure 24",
+        "rounds of conf at −∞ in more than one seed",
+        f"{setting}: {gaps} of {rounds} rounds, in {seeds} of {len(values)} seeds" if rounds else "no such runs",
+        verdict(seeds > 1, rounds > 0 and gaps == 0 and len(values) > 1),
+    )
+
+
+def largest_norms(results: Results) -> Claim:
+    """conf's batches have the largest mean norm of the four samplers of figure 24."""
+    parts, verdicts = [], []
+    for setting in FIGURE_24:
+        for other in ("badge", "kdpp", "kcenter-grad"):
+            differences = compared(results, "conf", other, "mean_norm").get(setting)
+            if differences is not None:
+                mean, low, high = interval(differences)
+                verdicts.append(verdict(low > 0, high < 0))
+                parts.append(f"{setting} against {other}: {mean:+.2f} {_interval(low, high)}, {_seeds(differences)}")
+    return Claim(
+        "Among all algorithms, Conf has the largest average norm of gradient embeddings within a batch",
+        "appendix F, figure 24",
+        "mean norm over the rounds, conf − each of the others",
+        _listed(parts),
+        all_of(verdicts),
+    )
+
+
 def _gaps(results: Results, setting: Setting, strategy: str, column: str) -> str:
-    """How many rounds have no finite number, and are left out of the mean: batches that were linearly dependent."""
+    """How many rounds of a strategy are at −∞: batches that were linearly dependent."""
     values = learning_curve(results, setting, strategy, column).values
     count = int(np.isneginf(values).sum())
-    return f", without {count} of {int((~np.isnan(values)).sum())} rounds of {strategy} at −∞" if count else ""
+    return f", {count} of {int((~np.isnan(values)).sum())} rounds of {strategy} at −∞" if count else ""
+
+
+def _over_data(outcomes: dict[Setting, Verdict]) -> Verdict:
+    signs = {"holds": 1, "does not hold": -1, "cannot be told": 0}
+    return by_signs(*over_data({setting: signs[found] for setting, found in outcomes.items()})[:2])
+
+
+def _counted(outcomes: dict[Setting, Verdict]) -> str:
+    above, below = (sum(v == word for v in outcomes.values()) for word in ("holds", "does not hold"))
+    n = len(outcomes)
+    return f"above one half in {above}, below in {below}, undecided in {n - above - below} of {n} settings"
 
 
 def _interval(low: float, high: float, scale: float = 1.0) -> str:
     return f"({scale * low:+.2f} to {scale * high:+.2f})" if math.isfinite(low) else "(one seed)"
 
 
-def _listed(what: str, parts: list[str]) -> str:
-    return f"{what}: {'; '.join(parts)}" if parts else "no setting has both"
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.0f} %"
 
 
-def _counted(verdicts: list[Verdict]) -> str:
-    above, below = verdicts.count("holds"), verdicts.count("does not hold")
-    return f"above 0 in {above}, below 0 in {below}, undecided in {len(verdicts) - above - below} of {len(verdicts)} settings"
+def _seeds(values: NDArray[np.float64]) -> str:
+    return f"{len(values)} seed{'s' * (len(values) != 1)}"
+
+
+def _listed(parts: list[str]) -> str:
+    return "; ".join(parts) if parts else "no setting has both"

@@ -17,20 +17,20 @@ from results import ABOUT, TABLE
 __all__ = ["collect_runs"]
 
 
-def collect_runs(runs: Path, grid: Path, table: Path = TABLE, about: Path = ABOUT) -> str:
+def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: Path = ABOUT) -> str:
     """Write the table and what is known about it; a line on what came in."""
-    cells = {_key(cell): cell for cell in read_grid(grid)}
+    cells = {_key(cell): cell for grid in grids for cell in read_grid(grid)}
     new = stats.load(runs)
     before = stats.load(table) if table.exists() else None
     known = {_key(run) for run in before.runs} if before else set()
     added = [run for run in new.runs if _key(run) not in known and _ended(new, run, cells.get(_key(run)))]
     parts = ([_columns(before, before.runs)] if before else []) + ([_columns(new, added)] if added else [])
     if not parts:
-        return f"no run of {grid} has ended in {runs}"
+        return f"no run of {', '.join(map(str, grids))} has ended in {runs}"
     merged = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     stats.write_csv(Results.of(merged), table)
     said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
-    said["grid"] = grid.as_posix()
+    said["grids"] = [grid.as_posix() for grid in grids]
     said["planned"] = _planned(list(cells.values()))
     said["commits"] = sorted({*said.get("commits", []), *_commits(runs)})
     about.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

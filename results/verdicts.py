@@ -1,16 +1,20 @@
 """Verdicts on a claim of the paper, by rules that are stated and the same for all.
 
-Within a setting, the paper's paired t-test over the seeds (level 0.05) says who wins. Over settings:
+Within a setting, the paper's paired t-test over the seeds (level 0.05) says who wins. Settings share data and seeds,
+so what is counted or drawn over settings is counted or drawn over *data sets*, each with all its settings:
 
-- a claim about *who wins* holds where a one-sided sign test at level 0.05 over the settings in which one of the two wins
-  is for it, and does not hold where it is against it (five settings of five are the least that decide);
-- a claim about *the lowest column* holds where the column is lowest in at least 95 % of 2,000 bootstrap draws of the
-  settings, and does not hold where it is in at most 5 %; under five settings decide nothing;
-- a claim about *a difference* holds, setting by setting, where the 95 % interval of the mean difference over the seeds
-  lies on its side of 0 (for "the same": within one point of accuracy), and does not hold where one lies on the other; over
-  five settings or more the sign test decides, as for who wins;
-- a claim about *seconds* holds where it does with every seed in every setting (much longer: more than ten times), and does
-  not hold where it fails with every seed of one.
+- a claim about *who wins* holds where a one-sided sign test at level 0.05 over the data sets is for it, and does not
+  hold where the test is against it (five data sets of five are the least that decide); a data set is won by who wins
+  more of its settings;
+- a claim about *the lowest of several* holds where it is so in at least 95 % of 2,000 bootstrap draws of the data
+  sets, and does not hold where it is so in at most 5 %; under five data sets decide nothing. A tie is not the lowest.
+  Only settings and seeds that all seven strategies have are compared;
+- a claim about *a difference* holds, setting by setting, where the 95 % t interval over the seeds lies on its side
+  (for "the same": within one point of accuracy), and does not hold where one lies on the other; over five data sets
+  or more the sign test decides, as for who wins. Batches are compared round by round: a batch at −∞ is less diverse
+  than any other, and two are a tie;
+- a claim about *seconds* holds where it does with every seed in every setting (much higher: more than ten times), and
+  does not hold where it fails with every seed of one.
 
 Everything else cannot be told from these runs.
 """
@@ -18,35 +22,36 @@ Everything else cannot be told from these runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.rng import derive
-from badge.stats import critical_value
+from badge.stats import Setting, critical_value
 
-__all__ = ["FEWEST", "Claim", "Verdict", "all_of", "by_draws", "by_signs", "interval", "over_settings", "verdict"]
+__all__ = ["FEWEST", "Claim", "Verdict", "all_of", "by_draws", "by_signs", "interval", "over_data", "verdict"]
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
 LEVEL = 0.05
 DRAWS = 2000
-#: Settings below which a comparison over settings decides nothing: a sign test needs five of five.
+#: Data sets below which a comparison over data sets decides nothing: a sign test needs five of five.
 FEWEST = 5
 
 
 class Claim(NamedTuple):
-    """What the paper says, where, what these results say, and whether they agree."""
+    """What the paper says in its words, where, how that is tested, what these results say, and whether they agree."""
 
-    said: str
+    quote: str
     where: str
+    test: str
     measured: str
     verdict: Verdict
 
 
 def by_signs(ours: int, against: int) -> Verdict:
-    """One-sided sign tests in both directions over the settings that decide.
+    """One-sided sign tests in both directions over the data sets that decide.
 
     >>> by_signs(5, 0), by_signs(4, 0), by_signs(1, 9)
     ('holds', 'cannot be told', 'does not hold')
@@ -59,17 +64,32 @@ def by_signs(ours: int, against: int) -> Verdict:
     return "holds" if tail(ours) < LEVEL else "does not hold" if tail(against) < LEVEL else "cannot be told"
 
 
-def by_draws(lowest: Callable[[NDArray[np.int64]], bool], settings: int, name: str) -> tuple[float, Verdict]:
-    """How often something is lowest over draws of the settings with replacement."""
-    if settings < FEWEST:
+def over_data(outcomes: Mapping[Setting, float]) -> tuple[int, int, int]:
+    """(data sets for, data sets against, data sets in all): the sign of the sum of a data set's outcomes.
+
+    >>> over_data({Setting("a", "mlp", 100): 1, Setting("a", "mlp", 1000): 1, Setting("b", "mlp", 100): -1})
+    (1, 1, 2)
+    """
+    sums: dict[str, float] = {}
+    for setting, outcome in outcomes.items():
+        sums[setting.data] = sums.get(setting.data, 0) + outcome
+    signs = np.sign(list(sums.values()))
+    return int((signs > 0).sum()), int((signs < 0).sum()), len(sums)
+
+
+def by_draws(right: Callable[[NDArray[np.int64]], bool], data: Sequence[str], name: str) -> tuple[float, Verdict]:
+    """How often `right(rows)` is true over draws of data sets with replacement; `data`: the data set of each row."""
+    names = sorted(set(data))
+    if len(names) < FEWEST:
         return math.nan, "cannot be told"
-    picks = derive(0, "claims", name).integers(settings, size=(DRAWS, settings))
-    share = sum(lowest(row) for row in picks) / DRAWS
+    rows = {name: np.flatnonzero(np.array(data) == name) for name in names}
+    picks = derive(0, "claims", name).integers(len(names), size=(DRAWS, len(names)))
+    share = sum(right(np.concatenate([rows[names[i]] for i in pick])) for pick in picks.tolist()) / DRAWS
     return share, "holds" if share >= 1 - LEVEL else "does not hold" if share <= LEVEL else "cannot be told"
 
 
 def interval(differences: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Mean and 95 % interval of paired differences, one per seed; infinite for one."""
+    """Mean and 95 % t interval of paired differences, one per seed; infinite for one."""
     mean = float(differences.mean())
     if len(differences) < 2:
         return mean, -math.inf, math.inf
@@ -83,17 +103,6 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
     if "does not hold" in found:
         return "does not hold"
     return "holds" if found and all(verdict == "holds" for verdict in found) else "cannot be told"
-
-
-def over_settings(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a difference from those on single settings: all of few, the sign test over many.
-
-    >>> over_settings(["holds"] * 3 + ["does not hold"]), over_settings(["holds"] * 10 + ["does not hold"])
-    ('does not hold', 'holds')
-    """
-    if len(verdicts) < FEWEST:
-        return all_of(verdicts)
-    return by_signs(verdicts.count("holds"), verdicts.count("does not hold"))
 
 
 def verdict(ours: bool, against: bool) -> Verdict:
