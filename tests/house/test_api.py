@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -103,3 +104,12 @@ print(sorted(heavy))
 def test_samplers_are_functions_and_modules_do_not_shadow_public_functions() -> None:
     assert all(callable(getattr(badge.samplers, name)) for name in badge.samplers.__all__)
     assert all(callable(getattr(badge, name)) for name in ("select", "select_from", "predict", "explain"))
+
+
+def test_an_error_has_a_text_for_people_and_one_for_programs() -> None:
+    """Both are one bounded line, also after a trip to another process."""
+    error = pickle.loads(pickle.dumps(badge.errors.JournalError("a\nb" * 500, in_python="pass ids=")))
+    assert isinstance(error, badge.errors.JournalError)
+    assert "\n" not in error.plain and len(error.plain) <= 580 and str(error) == f"{error.plain}; pass ids="
+    assert str(badge.errors.UnknownNameError("strategy", "x", ["y"])) == "unknown strategy 'x'; known: y"
+    assert str(badge.errors.WriteError("full")) == badge.errors.WriteError("full").plain == "full"
