@@ -355,6 +355,10 @@ def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
     assert (source.ids, source.pool) == (["1", "2"], ["gut, schön", "mäßig"])
     assert source.shown(1)["fields"] == [["preis", "1.25"]]
     assert source.understood == "a.csv: 2 rows, delimiter ';', decimal comma, header, windows-1252"
+    (tmp_path / "a.csv").write_text(
+        "ville;2019;2020\nParis;1;2\nLyon;3;4\n"
+    )  # by its look, the first row may be values
+    assert open_source(tmp_path / "a.csv", text="ville").pool == ["Paris", "Lyon"]
     for encoding in ("utf-16", "utf-8-sig"):
         (tmp_path / "a.csv").write_text("id\ttext\n1\tgut\n2\tmäßig\n", encoding=encoding)
         assert open_source(tmp_path / "a.csv").pool == ["gut", "mäßig"]

@@ -29,6 +29,7 @@ CASES = {
     "an index, unnamed": (",0,1\n0,0.5,0.5\n1,0.2,0.8\n2,0.1,0.9\n", "utf-8", ("utf-8", ",", ".", True, ["", "0", "1"])),
     "whole numbers, no names": ("1,0\n0,1\n1,0\n", "utf-8", ("utf-8", ",", ".", False, ["0", "1"])),
     "words above words": ("a,b\nx,y\nz,u\n", "utf-8", ("utf-8", ",", ".", True, ["a", "b"])),
+    "an ordinary name": ("name,2019\nann,1\nben,3\n", "utf-8", ("utf-8", ",", ".", True, ["name", "2019"])),
     "one column": ("text\nfine\ndull\n", "utf-8", ("utf-8", ",", ".", True, ["text"])),
     "a quoted line end": ('a,b\n"x\n\ny",1\nz,2\n', "utf-8", ("utf-8", ",", ".", True, ["a", "b"])),
     "names in a comment": ("# a,b\n" + ROWS, "utf-8", ("utf-8", ",", ".", False, ["a", "b"])),

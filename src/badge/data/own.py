@@ -11,7 +11,7 @@ import numpy as np
 from badge.data import prepare, texts
 from badge.data.dataset import Dataset
 from badge.errors import DataError
-from badge.tables import is_table, listed, read_table
+from badge.tables import Told, is_table, listed, read_table
 
 __all__ = ["is_own_file", "load_file"]
 
@@ -48,7 +48,7 @@ def load_file(
     """
     path = Path(name)
     label = label or LABEL
-    table = read_table(path, numbers=True, keep=(label, text or TEXT, SPLIT), what="--data")
+    table = read_table(path, Told(header=True), numbers=True, keep=(label, text or TEXT, SPLIT), what="--data")
     text = text or (TEXT if TEXT in table.names else None)
     for option, column in (("--label", label), ("--text", text)):
         if column is not None and column not in table.names:

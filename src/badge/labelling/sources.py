@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,6 +85,8 @@ def open_source(path: Path, text: str | None = None, id: str | None = None, told
         return Source("image", folder, list(folder.names))
     if path.suffix == ".txt":
         return _checked(Source("text", [line for line in read_lines(path, told) if line.strip()], None), path)
+    if told.header is None and (text is not None or id is not None):  # columns that are named have names
+        told = replace(told, header=True)
     table = read_table(path, told)
     columns, understood = table.names, table.understood
     for option, name in (("--text", text), ("--id", id)):

@@ -25,6 +25,8 @@ SAMPLE = 1000
 FEW = 20
 #: In this order: the first that splits every row of the sample into the same number of cells, at least two.
 DELIMITERS = ("\t", ";", "|", ",")
+#: A first row with one of these words is a header.
+ORDINARY = ("id", "text", "label", "class", "target", "split", "file", "filename", "name", "title")
 #: Longest cell of a table.
 MOST_CHARACTERS = 2**31 - 1
 
@@ -164,7 +166,9 @@ def _with_points(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _is_header(first: Sequence[str], below: Sequence[Sequence[str]], file: object) -> bool:
-    """Whether the first row names the columns, by what stands above columns of numbers; words above words do not tell."""
+    """Whether the first row names the columns: by ordinary names, or by what stands above columns of numbers."""
+    if any(cell.lower() in ORDINARY for cell in first):
+        return True
     if not below:
         return not all(map(_is_number, first))
     columns = list(zip(*below, strict=True))
