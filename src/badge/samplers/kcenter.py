@@ -18,7 +18,7 @@ from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.driver import Driver
 from badge.samplers.nearest import Tuning
-from badge.samplers.shard import Shard, Top
+from badge.samplers.shard import SETTLED, Shard, Top
 
 __all__ = ["kcenter", "kcenter_over"]
 
@@ -56,8 +56,10 @@ def kcenter_over(
     else:
         picks.append(int(rng.integers(pool.size)))
         pool.add(pool.rows(np.array(picks)), np.array(picks))
+    # Distances among the rows of all shards are computed here, so many shards send fewer rows each.
+    size = max(min(pool.tuning.top, 2 * SETTLED), pool.tuning.top // len(pool.heard))
     while len(picks) < k:
-        top = together(pool.tell(Shard.top, [()] * len(pool.heard)))
+        top = together(pool.tell(Shard.top, [(size,)] * len(pool.heard)))
         if float(top.sq_dists.max()) <= 0 >= top.outside:  # all that is left coincides with a centre: in order
             left = np.setdiff1d(np.arange(pool.size), picks)
             return np.concatenate([picks, left[: k - len(picks)]]).astype(np.int64)

@@ -24,6 +24,8 @@ __all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top"]
 
 #: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
 GLANCE = 16
+#: Rows that furthest-first has ahead of all others before it answers.
+SETTLED = 64
 #: What a round of furthest-first costs beside its distances, in distances.
 OVERHEAD = 2**18
 
@@ -144,22 +146,29 @@ class Shard:
             len(open_),
         )
 
-    def top(self, news: News | Sent) -> Top:
-        """The rows that are furthest from all centres, as far as is known, brought up to date."""
+    def top(self, news: News | Sent, size: int) -> Top:
+        """The `size` rows of largest bounds, brought up to date until SETTLED of them are ahead of every bound outside.
+
+        With fewer the driver could pick only a few, and where shards are remote a round costs more than an update.
+        """
         first = self.heard == 0
         self._hear(news)
-        bounds, size = self.bounds, self.tuning.top
+        bounds = self.bounds
         if first:
             bounds.glance(self.tuning.anchors)
-        # Glance at the whole pool when single rows have cost more than that since the last glance.
-        elif self.spent >= len(self.features) * max(self.centres.count - bounds.glanced, GLANCE):
-            bounds.glance()
-            self.spent = 0
-        ids, outside, outside_id = _largest(bounds.sq_dists, size)
-        # Rows that turn out to be nearer than what is outside need not be followed further.
-        enough = torch.full_like(bounds.sq_dists[ids], np.nextafter(outside, -np.inf))
-        exact = bounds.update(ids, enough)
-        self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
+        while True:
+            # Glance at the whole pool when single rows have cost more than that since the last glance.
+            if self.spent >= len(self.features) * max(self.centres.count - bounds.glanced, GLANCE):
+                bounds.glance()
+                self.spent = 0
+            ids, outside, outside_id = _largest(bounds.sq_dists, size)
+            stale = bool((bounds.seen[ids] < self.centres.count).any())
+            # Rows that turn out to be nearer than what is outside need not be followed further.
+            enough = torch.full_like(bounds.sq_dists[ids], np.nextafter(outside, -np.inf))
+            exact = bounds.update(ids, enough)
+            self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
+            if not stale or int((bounds.sq_dists[ids] > outside).sum()) >= min(SETTLED, size):
+                break
         position = self.start + ids.cpu().numpy()
         return Top(position, exact.rows, bounds.sq_dists[ids], outside, self.start + outside_id)
 
