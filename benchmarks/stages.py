@@ -98,7 +98,7 @@ def _calls_outside(stats: dict[Any, Any], inside: set[Any]) -> Iterator[tuple[An
 
 def _stages(stats: dict[Any, Any], spent: dict[Any, float], whole: float | None = None) -> list[Stage]:
     total = sum(spent.values())
-    whole = whole or total
+    whole = max(whole or 0.0, total)  # nested calls may count twice
     found = [Stage(f"{Path(f[0]).stem}.{f[2]}", stats[f][1], s, s / whole) for f, s in spent.items()]
     if whole > total:
         found.append(Stage("before and after the sampler", 1, whole - total, 1 - total / whole))

@@ -63,7 +63,8 @@ class BadgeError(Exception):
 
 
 def _restored(kind: type[BadgeError], args: tuple[object, ...], state: dict[str, object]) -> BadgeError:
-    error = kind.__new__(kind, *args)
+    error = kind.__new__(kind)
+    error.args = args
     error.__dict__.update(state)
     return error
 
