@@ -6,9 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import ray
 import torch
 
 import badge.cluster
@@ -19,7 +21,9 @@ from badge.errors import ClusterError, MissingExtraError
 LOCAL = """
 import sys, threading, time
 from pathlib import Path
-import psutil, torch, badge, badge.cluster
+import psutil, torch
+import ray  # before badge, as most programs begin
+import badge, badge.cluster
 from badge.cluster import predicting, session
 from badge.errors import BadgeError
 
@@ -55,8 +59,8 @@ except BadgeError as error:
 """
 
 
-def run(out: Path, how: str) -> str:
-    command = [sys.executable, "-c", LOCAL, str(out), how]
+def run(out: Path, how: str, program: str = LOCAL) -> str:
+    command = [sys.executable, "-c", program, str(out), how]
     env = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
     env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600, check=False)
@@ -77,6 +81,37 @@ def test_a_local_instance_and_its_end(tmp_path: Path) -> None:
     said = run(tmp_path / "out", "go on")
     assert "same True False" in said, said
     assert made.items() <= {file: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("part-*/*.npy")}.items()
+
+
+TWICE = """
+import ray, sys, numpy as np, badge, badge.cluster
+rng = np.random.default_rng(0)
+out = badge.predict(__import__("torch").nn.Linear(4, 3), rng.normal(size=(9000, 4)).astype("float32"), out=sys.argv[1])
+here = badge.select_from(out, 20)
+print("same", *((badge.cluster.select_from(out, 20, shards=2) == here).all() for _ in range(2)), ray.is_initialized())
+"""
+
+
+def test_a_second_selection_starts_its_own_instance(tmp_path: Path) -> None:
+    """The processes of the first are gone with it."""
+    said = run(tmp_path / "out", "", TWICE)
+    assert "same True True False" in said, said
+
+
+def test_an_address_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = time.monotonic()
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of other tests may be there
+    with pytest.raises(ClusterError, match="nobody listens at"), session.connected("127.0.0.1:9"):
+        pass
+    assert time.monotonic() - started < 15
+
+
+def test_connecting_takes_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "CONNECT_SECONDS", 0.1)
+    with pytest.raises(TimeoutError, match="no answer for 0 s"):
+        session._in_time(lambda: time.sleep(5))
+    with pytest.raises(ConnectionError, match="refused"):
+        session._in_time(lambda: (_ for _ in ()).throw(ConnectionError("refused")))
 
 
 def test_ray_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +141,8 @@ def test_errors_travel_between_processes() -> None:
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     class Nobody:
+        exceptions = ray.exceptions
+
         def is_initialized(self) -> bool:
             return False
 
@@ -113,5 +150,6 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ConnectionError("nobody\nanswers")
 
     monkeypatch.setattr(session, "require_ray", Nobody)
+    monkeypatch.setattr(session, "_check_answers", lambda address: None)
     with pytest.raises(ClusterError, match=r"no Ray cluster at .far:1. \(nobody answers\)"), session.connected("far:1"):
         pass

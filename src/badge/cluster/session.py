@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import queue
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -20,14 +21,16 @@ __all__ = ["connected", "cpus", "get", "gpus", "pickled", "ready", "require_ray"
 STORE_BYTES = 512 * 2**20
 #: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
 LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
+#: Seconds that connecting to a cluster may take.
+CONNECT_SECONDS = 60.0
+LOOPBACK = "127.0.0.1"
 
 Item = TypeVar("Item")
 
 
 def require_ray() -> Any:
-    """The `ray` module, told before its first import to stay at home: no usage statistics, 127.0.0.1 alone."""
+    """The `ray` module, without usage statistics."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:
@@ -45,20 +48,70 @@ def connected(address: str | None = None) -> Iterator[Any]:
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    if address == "local":
-        options |= {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": "127.0.0.1"}
     try:
-        ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        if address == "local":
+            options |= {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": LOOPBACK}
+            with _on_loopback():
+                ray.init(address=address, **options)
+        else:
+            _check_answers(address)
+            _in_time(lambda: ray.init(address=address, **options))
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ClusterError(
             f"no Ray cluster at {address!r} ({reason}): start one with `ray start --head`; one that asks for a token needs "
-            "RAY_AUTH_MODE=token here too"
+            "RAY_AUTH_MODE=token and the token here too"
         ) from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """A local instance listens on 127.0.0.1 alone. Ray reads the setting when it is imported, which may be long ago."""
+    constants = importlib.import_module("ray._private.ray_constants")
+    if not hasattr(constants, "ENABLE_RAY_CLUSTER"):
+        raise RuntimeError("this version of Ray cannot be kept on 127.0.0.1; name a cluster by RAY_ADDRESS")
+    before, name = constants.ENABLE_RAY_CLUSTER, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    in_environment = os.environ.get(name)
+    constants.ENABLE_RAY_CLUSTER, os.environ[name] = False, "0"
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        del os.environ[name]
+        os.environ |= {} if in_environment is None else {name: in_environment}
+
+
+def _check_answers(address: str) -> None:
+    """Ask the port of a cluster first: Ray tries an address where nobody listens for minutes."""
+    services = importlib.import_module("ray._private.services")
+    found = services.canonicalize_bootstrap_address(address) if "://" not in address else None
+    if address == "auto" and found is None:
+        raise ConnectionError("none was started on this machine")
+    if found is not None and not _answers(*found.rsplit(":", 1)):
+        raise ConnectionError(f"nobody listens at {found}")
+
+
+def _in_time(connect: Callable[[], Any]) -> None:
+    """Give up after CONNECT_SECONDS. The thread that waits may stay behind: nothing can interrupt Ray."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            connect()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(CONNECT_SECONDS)
+    if thread.is_alive():
+        raise TimeoutError(f"no answer for {CONNECT_SECONDS:.0f} s")
+    if failed:
+        raise failed[0]
 
 
 def pickled(value: Any, what: str, kind: type[BadgeError] = InputError) -> bytes:

@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 #: A shard is given up after DEATHS deaths without an answer in between.
 DEATHS = 5
 
-#: Actors that have no shard, of the connection named by its worker: a process needs a second to import torch.
+#: Actors that have no shard, by connection: a process needs a second to import torch.
 _spare: dict[str, list[Any]] = {}
 
 
@@ -110,7 +110,8 @@ class RayShards:
 
 def spares(ray: Any) -> list[Any]:
     """The spare actors of the connection to Ray that there is; those of an earlier one are gone with it."""
-    connection = ray.get_runtime_context().get_worker_id()
+    here = ray.get_runtime_context()
+    connection = f"{here.get_node_id()} {here.get_worker_id()}"  # each local instance numbers its workers anew
     if connection not in _spare:
         _spare.clear()
     return _spare.setdefault(connection, [])
