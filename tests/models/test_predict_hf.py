@@ -135,6 +135,7 @@ def test_every_pool_of_texts_gives_the_same(tokenizer: Any) -> None:
         "datasets.Dataset of texts": (raw, tokenizer),
         "a column of it": (raw["text"], tokenizer),
         "tokenized, ragged": (ragged, tokenizer),
+        "a collator": (ragged, transformers.DataCollatorWithPadding(tokenizer)),
         "tokenized, padded": (padded.with_format("torch"), None),
         "tokenized, padded, as lists": (padded, None),
         "dict batch": (encoded, None),

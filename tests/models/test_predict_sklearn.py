@@ -12,6 +12,7 @@ from torch import nn
 
 import badge
 from badge.errors import InputError, ModelError
+from badge.models import one_pass
 
 pytest.importorskip("sklearn")
 pl = pytest.importorskip("polars")
@@ -31,6 +32,11 @@ from sklearn.svm import LinearSVC  # noqa: E402
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5000, 4))  # more than one chunk
 Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "ESTIMATOR_ROWS", 4096)
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(5, random_state=0), GaussianNB()])
@@ -183,3 +189,13 @@ def test_one_number_an_example_is_a_column() -> None:
         learner = badge.ActiveLearner(pool, LogisticRegression(), classes=2, initial={0: 0, 39: 1})
         learner.ask(3)
         assert learner.uniform_because is None
+
+
+def test_a_feature_may_be_called_y_or_target() -> None:
+    """What the fitted model lists as its features are features."""
+    table = pd.DataFrame({"x1": X[:, 0], "y": X[:, 1], "target": X[:, 2]})
+    model = LogisticRegression().fit(table[:200], Y[:200])
+    out = badge.predict(model, table.assign(label=0))
+    np.testing.assert_allclose(out.embeddings, X[:, :3], rtol=1e-6)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[["x1"]][:200], Y[:200])
+    assert badge.predict(model, table).embeddings.shape == (5000, 1)  # here they are labels

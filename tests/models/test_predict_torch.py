@@ -494,3 +494,35 @@ def test_a_model_that_cannot_run_on_the_pool() -> None:
                 raise torch.cuda.OutOfMemoryError("no memory")
 
         badge.predict(Full(), X)
+
+
+class Lightning(nn.Module):
+    """`forward(batch)` as modules of Lightning have it: it takes the batch as the loader gives it."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.fc, self.kind = nn.Linear(D_IN, C), kind
+
+    def forward(self, batch: Any) -> Tensor:
+        x = (
+            batch
+            if self.kind == "tensor"
+            else batch["x"] * batch["scale"]
+            if self.kind == "dict"
+            else batch[0] + batch[1]
+        )
+        return self.fc(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", ["tensor", "dict", "tuple"])
+@pytest.mark.parametrize("loader", [True, False])
+def test_a_forward_that_takes_the_whole_batch(kind: str, loader: bool) -> None:
+    items: list[Any] = [
+        x if kind == "tensor" else {"x": x, "scale": torch.ones(1), "label": 3} if kind == "dict" else (x, x) for x in X
+    ]
+    pool: Any = torch.utils.data.DataLoader(items, batch_size=8) if loader else items  # type: ignore[arg-type]
+    net = Lightning(kind)
+    out = badge.predict(net, pool, batch_size=8)
+    wanted = X * 2 if kind == "tuple" else X
+    torch.testing.assert_close(out.embeddings, wanted)
+    torch.testing.assert_close(out.probabilities, torch.softmax(net.fc(wanted), dim=1).detach())

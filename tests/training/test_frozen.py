@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -175,10 +177,110 @@ def test_a_folder_of_hugging_face(bert_folder: Path, tmp_path: Path) -> None:
     ids = learner.ask(12)
     learner.tell(ids, ["good" if "good" in texts[i] else "bad" for i in ids])
     whole = frozen.join(learner.model)
-    raw = badge.predict(whole, texts, tokenizer=frozen._opened(True)[1])
+    raw = badge.predict(whole, texts)  # the tokenizer comes with it
     assert torch.allclose(raw.probabilities, learner.outputs.probabilities, atol=1e-4)
     with pytest.raises(ModelError, match="no encoder of texts"):
         Frozen(f"hf:{tmp_path / 'nothing'}", keep=tmp_path).prepare(texts)
+
+
+@pytest.mark.parametrize("kind", ["dataset", "table", "dicts", "columns", "tokens cut"])
+def test_texts_in_a_table(bert_folder: Path, tmp_path: Path, kind: str) -> None:
+    datasets, pandas = pytest.importorskip("datasets"), pytest.importorskip("pandas")
+    texts = ["good film", "bad", "very very good film", "bad bad film"] * 8
+    columns = {"text": texts, "label": [0] * 32}
+    pool: Any = {
+        "dataset": lambda: datasets.Dataset.from_dict(columns),
+        "table": lambda: pandas.DataFrame(columns),
+        "dicts": lambda: [{"text": text} for text in texts],
+        "columns": lambda: columns,
+        "tokens cut": lambda: texts,
+    }[kind]()
+    longest = 3 if kind == "tokens cut" else None
+    rows = Frozen(f"hf:{bert_folder}", keep=tmp_path, max_length=longest).prepare(pool)
+    same = Frozen(f"hf:{bert_folder}", keep=tmp_path).prepare(texts)
+    assert torch.allclose(rows, same, atol=1e-5) == (kind != "tokens cut")
+
+
+@pytest.mark.parametrize("pooling", ["cls_token", "max_tokens", "mean_tokens", "lasttoken"])
+@pytest.mark.parametrize("unit", [True, False])
+def test_the_folders_own_pooling_is_used(bert_folder: Path, tmp_path: Path, pooling: str, unit: bool) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "sentences"
+    shutil.copytree(bert_folder, folder)
+    kinds = ["Transformer", "Pooling", *["Normalize"] * unit]
+    modules = [
+        {"path": f"{i}_{k}" if i else "", "type": f"sentence_transformers.models.{k}"} for i, k in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    asked = {
+        f"pooling_mode_{mode}": mode == pooling for mode in ("cls_token", "max_tokens", "mean_tokens", "lasttoken")
+    }
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16, **asked}))
+    texts = ["good film", "bad", "very very good film"] * 3
+    rows = Frozen(f"hf:{folder}", keep=tmp_path / "kept").prepare(texts)
+    model, tokenizer = (
+        transformers.AutoModel.from_pretrained(folder).eval(),
+        transformers.AutoTokenizer.from_pretrained(folder),
+    )
+    for text, row in zip(texts, rows, strict=True):
+        with torch.no_grad():
+            tokens = model(**tokenizer([text], return_tensors="pt")).last_hidden_state[0]
+        wanted = {"cls_token": tokens[0], "max_tokens": tokens.amax(0), "lasttoken": tokens[-1]}.get(
+            pooling, tokens.mean(0)
+        )
+        assert torch.allclose(row, wanted / wanted.norm() if unit else wanted, atol=1e-5)
+    modules.append({"path": "3_Dense", "type": "sentence_transformers.models.Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelError, match=r"pass sentence_transformers.SentenceTransformer"):
+        Frozen(f"hf:{folder}", keep=tmp_path / "kept").prepare(texts)
+
+
+class SentenceTransformer(nn.Module):
+    """What the class of that name looks like from outside: one dict in, one dict out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Embedding(256, 5)
+
+    def tokenize(self, texts: list[str]) -> dict[str, torch.Tensor]:
+        width = max(map(len, texts))
+        ids = torch.tensor([[*text.encode(), *[0] * (width - len(text))] for text in texts])
+        return {"input_ids": ids, "attention_mask": (ids > 0).long()}
+
+    def encode(self, texts: list[str]) -> torch.Tensor:
+        return self(self.tokenize(texts))["sentence_embedding"]  # type: ignore[no-any-return]
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        tokens, mask = self.layer(features["input_ids"]), features["attention_mask"][:, :, None]
+        return {"token_embeddings": tokens, "sentence_embedding": (tokens * mask).sum(1)}
+
+
+def test_a_sentence_transformer_is_an_encoder(tmp_path: Path) -> None:
+    pandas, encoder = pytest.importorskip("pandas"), SentenceTransformer()
+    texts = ["good film", "bad", "a longer text"] * 4
+    for i, pool in enumerate((texts, pandas.DataFrame({"text": texts}), [{"text": text} for text in texts])):
+        frozen = Frozen(encoder, keep=tmp_path / str(i))
+        assert torch.allclose(frozen.prepare(pool), encoder.encode(texts), atol=1e-5)
+    head = frozen.fit(frozen.prepare(texts), [0, 1, 0] * 4)
+    assert badge.predict(frozen.join(head), texts).classes == 2
+
+
+def test_texts_are_encoded_from_the_shortest_to_the_longest(bert_folder: Path, tmp_path: Path) -> None:
+    texts = ["bad", "good " * 30] * 20
+    frozen = Frozen(f"hf:{bert_folder}", keep=tmp_path, batch_size=20)
+    encoder, shapes = frozen._opened(True)[0], []
+    encoder.register_forward_pre_hook(
+        lambda m, args, kwargs: shapes.append(kwargs["input_ids"].shape), with_kwargs=True
+    )
+    rows = frozen.prepare(texts)
+    assert sorted(shapes) == [(20, 3), (20, 32)]
+    assert torch.allclose(rows[0], rows[2], atol=1e-6) and not torch.allclose(rows[0], rows[1], atol=1e-2)
+
+
+def test_labels_of_true_and_false(tmp_path: Path) -> None:
+    head, _, _ = fit_linear([[0.0], [1.0]], [False, True])
+    assert head.classes_.tolist() == [0, 1]
 
 
 def test_what_is_no_encoder(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def connected(address: str | None = None) -> Iterator[Any]:
 @contextmanager
 def _on_loopback() -> Iterator[None]:
     """A local instance listens on 127.0.0.1 alone. Ray reads the setting when it is imported, which may be long ago."""
-    constants = importlib.import_module("ray._private.ray_constants")
+    constants: Any = importlib.import_module("ray._private.ray_constants")
     if not hasattr(constants, "ENABLE_RAY_CLUSTER"):
         raise RuntimeError("this version of Ray cannot be kept on 127.0.0.1; name a cluster by RAY_ADDRESS")
     before, name = constants.ENABLE_RAY_CLUSTER, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"

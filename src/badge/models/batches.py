@@ -28,12 +28,14 @@ NUMBERS = Encoder()
 Batches = Callable[[int], Iterator[tuple[int, Any]]]
 
 
-def for_network(pool: OpenPool, model: nn.Module, batch_size: int, encoder: Encoder, forward: Forward) -> Batches:
+def for_network(
+    pool: OpenPool, model: nn.Module, batch_size: int, encoder: Encoder, forward: Forward | None
+) -> Batches:
     """Batches as the arguments of a network's `forward`."""
-    names = forward_names(model)
+    names, needs = forward_names(model), 1 if forward is None else forward[0]
     if pool.loader is not None:
         return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder, forward))
-    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, forward[0], names))
+    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, needs, names))
 
 
 def for_estimator(pool: OpenPool, batch_size: int) -> Batches:
@@ -89,7 +91,7 @@ def _rows_from(batch: Any, skip: int) -> Any:
     return batch[skip:]
 
 
-def _collated(batch: Any, start: int, encoder: Encoder, forward: Forward) -> Any:
+def _collated(batch: Any, start: int, encoder: Encoder, forward: Forward | None) -> Any:
     """A loader's batch: texts and images, of which its collate_fn made no dict, go through the encoder."""
     if isinstance(batch, Mapping):
         return batch

@@ -50,6 +50,8 @@ class Encoder:
     @classmethod
     def of(cls, call: Any, model: nn.Module, max_length: int | None) -> Encoder:
         """With the smallest limit of the caller's, the tokenizer's and the model's positions."""
+        if type(call).__name__ == "DataCollatorWithPadding":  # it pads by its tokenizer, which reads texts too
+            call = call.tokenizer
         positions, own = positions_of(model), getattr(call, "model_max_length", None)
         if max_length is not None:
             if own is None:

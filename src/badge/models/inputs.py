@@ -52,11 +52,13 @@ def _parameters(model: nn.Module) -> list[inspect.Parameter]:
     return own
 
 
-def positional(model: nn.Module) -> Forward:
-    """How many positional inputs `forward` needs (at least 1), and how many it takes."""
+def positional(model: nn.Module) -> Forward | None:
+    """How many positional inputs `forward` needs (at least 1), and how many it takes; None: it takes a batch as it is."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     takes = [p for p in _parameters(model) if p.kind in kinds]
     needs = [p for p in takes if p.default is inspect.Parameter.empty]
+    if len(needs) == 1 and needs[0].name == "batch":  # as modules of Lightning are written
+        return None
     return max(1, len(needs)), max(1, len(takes))
 
 
@@ -156,9 +158,14 @@ def _is_input(part: Any, batch: bool) -> bool:
     )
 
 
-def bind(model: nn.Module, batch: Any, forward: Forward | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and named arguments for `forward`; labels and columns that it does not take are left out."""
-    batch = without_label(batch, forward or positional(model), batch=True)
+def bind(model: nn.Module, batch: Any, forward: Forward | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and named arguments for `forward`; labels and columns that it does not take are left out.
+
+    `forward` is `positional(model)`.
+    """
+    batch = without_label(batch, forward, batch=True)
+    if forward is None:
+        return (batch,), {}
     if not isinstance(batch, Mapping):
         return (batch if isinstance(batch, tuple) else (batch,)), {}
     names = forward_names(model)

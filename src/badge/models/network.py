@@ -73,10 +73,10 @@ class Network:
     (torch.Size([4, 2]), torch.Size([4, 3]))
     """
 
-    def __init__(self, model: nn.Module, options: Options | None = None, takes: inputs.Forward | None = None) -> None:
+    def __init__(self, model: nn.Module, options: Options | None = None) -> None:
         self.options = options or Options()
         self.model = unwrap(model)
-        self.takes = takes or inputs.positional(self.model)
+        self.takes = inputs.positional(self.model)
         self.embeddings = True if self.options.embeddings is None else self.options.embeddings
         multilabel = self.options.multilabel
         self.labels = says_multilabel(self.model) if multilabel is None else multilabel
@@ -129,11 +129,13 @@ class Network:
         self.recorder.clear()
         try:
             with torch.no_grad(), _autocast(self.device, self.options.autocast), self.recorder.watching():
-                return self.model(*args, **kwargs), kwargs.get("attention_mask")
+                output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
             if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
                 raise
             raise _cannot_run(error, [*args, *kwargs.values()], self.dtype) from error
+        named = args[0] if self.takes is None and isinstance(args[0], Mapping) else kwargs
+        return output, named.get("attention_mask")
 
     def _classified(self, rows: int, output: Any, mask: Tensor | None) -> Said:
         calls, parts = self.recorder.all(), answers.parts_of(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,6 @@ from badge.models import batches, digest
 from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
-from badge.models.inputs import positional
 from badge.models.network import Network, model_dtype, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
@@ -29,8 +28,8 @@ from badge.outputs.store import Writer
 
 __all__ = ["Pass"]
 
-#: Fewest rows that a scikit-learn estimator gets at a time: a call costs it far more than a row.
-ESTIMATOR_ROWS = 4096
+#: Fewest rows that a scikit-learn estimator gets at a time: each call starts anew in every tree of a forest.
+ESTIMATOR_ROWS = 32_768
 
 
 @dataclass(frozen=True)
@@ -54,20 +53,23 @@ class Pass:
                 model = skorch_module(final)
         if isinstance(model, nn.Module):
             plain = unwrap(model)
-            options, forward = options.named(plain), positional(plain)
-            opened = open_pool(pool, forward)
+            options = options.named(plain)
+            if options.reader is None and callable(getattr(plain, "tokenizer", None)):
+                options = replace(options, tokenizer=plain.tokenizer)
+            network = Network(plain, options)
+            opened = open_pool(pool, network.takes)
             if options.reader is not None and not isinstance(pool, Mapping):
                 with random_state_kept():
                     check_pairs(opened.rows, opened.item, known_classes(plain))
             encoder = Encoder.of(options.reader, plain, options.max_length)
-            parts = batches.for_network(opened, plain, options.batch_size, encoder, forward)
-            return cls(plain, pool, options, opened, parts, Network(plain, options, forward))
+            parts = batches.for_network(opened, plain, options.batch_size, encoder, network.takes)
+            return cls(plain, pool, options, opened, parts, network)
         if not callable(getattr(model, "fit", None)):
             raise ModelError(
                 f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
                 "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
             )
-        opened = open_pool(pool, (1, 1))
+        opened = open_pool(pool, (1, 1), features=frozenset(getattr(model, "feature_names_in_", ())))
         parts = batches.for_estimator(opened, max(options.batch_size, ESTIMATOR_ROWS))
         return cls(model, pool, options, opened, parts, Estimator(model, options, opened.rows))
 

@@ -7,7 +7,7 @@ an estimator is then given is the business of `batches`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,18 +59,19 @@ def take(pool: Any, ids: Ids) -> Any:
     return open_pool(pool).take(np.asarray(ids, dtype=np.int64))
 
 
-def open_pool(pool: Any, forward: Forward | None = None) -> OpenPool:
-    """A pool of any kind; `forward` is how many inputs the model needs and takes, where one is known."""
-    opened = _open(pool, forward)
+def open_pool(pool: Any, forward: Forward | None = None, features: Set[str] = frozenset()) -> OpenPool:
+    """A pool of any kind. Where the model is known, `forward` is how many inputs it needs and takes, and `features` are
+    columns that it was fitted on, whatever they are called."""
+    opened = _open(pool, forward, LABEL_KEYS - features)
     if opened.rows == 0:
         raise InputError("the pool is empty: it has 0 examples")
     return opened
 
 
-def _open(pool: Any, forward: Forward | None) -> OpenPool:
+def _open(pool: Any, forward: Forward | None, labels: Set[str]) -> OpenPool:
     if isinstance(pool, DataLoader):
         check_loader(pool)
-        return replace(_open(pool.dataset, None), loader=pool)  # its own collate_fn may sort the parts out
+        return replace(_open(pool.dataset, None, labels), loader=pool)  # its own collate_fn may sort the parts out
     if isinstance(pool, Tensor) and (pool.layout != torch.strided or pool.device.type == "meta"):
         raise InputError("a sparse tensor, or one without numbers (meta): pass a dense one")
     if isinstance(pool, Tensor | np.ndarray):
@@ -80,8 +81,8 @@ def _open(pool: Any, forward: Forward | None) -> OpenPool:
     if is_hf_dataset(pool):
         return _hf(pool)
     if isinstance(pool, Mapping):
-        return _columns({key: pool[key] for key in pool if key not in LABEL_KEYS})
-    pool = without_label_columns(pool)
+        return _columns({key: pool[key] for key in pool if key not in labels})
+    pool = without_label_columns(pool, labels)
     if is_frame(pool):
         return _frame(pool)
     if hasattr(pool, "tocsr"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from badge.errors import InputError
@@ -31,11 +32,11 @@ def listed(values: Any) -> list[Any]:
     return found
 
 
-def without_label_columns(pool: Any) -> Any:
-    """A table of pandas or polars without the columns that are called labels; beside an x, y is a coordinate."""
+def without_label_columns(pool: Any, labels: Set[str] = LABEL_KEYS) -> Any:
+    """A table of pandas or polars without the columns that are called `labels`; beside an x, y is a coordinate."""
     if not (hasattr(pool, "iloc") or is_frame(pool)) or not hasattr(pool, "columns"):
         return pool
-    names = [name for name in pool.columns if name in LABEL_KEYS and not (name == "y" and "x" in pool.columns)]
+    names = [name for name in pool.columns if name in labels and not (name == "y" and "x" in pool.columns)]
     if len(names) == len(pool.columns):
         raise InputError(f"the table has the columns {names}: none of them is an input")
     return pool.drop(columns=names) if hasattr(pool, "iloc") and names else pool.drop(names) if names else pool

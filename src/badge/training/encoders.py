@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,16 @@ from badge.models.answers import rows_of
 from badge.models.digest import model_digest
 from badge.models.pools import stacked
 
-__all__ = ["HF", "Encoded", "Rows", "encoder_digest", "from_hf", "function_module"]
+__all__ = [
+    "HF",
+    "Encoded",
+    "Rows",
+    "Sentences",
+    "encoder_digest",
+    "from_hf",
+    "function_module",
+    "is_sentence_transformer",
+]
 
 #: how a name of Hugging Face, or a folder in its format, is told from other text
 HF = "hf:"
@@ -25,9 +36,10 @@ HF = "hf:"
 class Encoded(nn.Module):
     """An encoder and a linear layer on its rows: a classifier as any other, whose embeddings are the encoder's."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, tokenizer: Any = None) -> None:
         super().__init__()
         self.encoder, self.head = encoder, head
+        self.tokenizer = tokenizer  #: `badge.predict` uses it where it is given none
 
     def get_base_model(self) -> nn.Module:
         """The module whose `forward` names the inputs."""
@@ -69,7 +81,7 @@ def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
     except ImportError:
         raise MissingExtraError(f"the encoder {HF}{name}", "transformers", "hf") from None
     try:
-        model = transformers.AutoModel.from_pretrained(name)
+        model: nn.Module = transformers.AutoModel.from_pretrained(name)
         reader = (transformers.AutoTokenizer if texts else transformers.AutoImageProcessor).from_pretrained(name)
     except (OSError, ValueError) as error:
         what = "texts" if texts else "images"
@@ -77,7 +89,77 @@ def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
     parts = {True: "get_text_features", False: "get_image_features"}
     if hasattr(model, parts[texts]):  # two towers, as CLIP has: the one for what is at hand
         return _Tower(model, parts[texts]), reader
-    return model, reader
+    return (_pooled(name, model, transformers) if texts else model), reader
+
+
+class _Pooled(nn.Module):
+    """An encoder with the pooling, and the unit length, that its folder of sentence-transformers asks for."""
+
+    def __init__(self, model: nn.Module, pooling: str, unit_length: bool) -> None:
+        super().__init__()
+        self.model, self.pooling, self.unit_length = model, pooling, unit_length
+        self.about = f"{pooling} {unit_length}"
+
+    def get_base_model(self) -> nn.Module:
+        return self.model
+
+    def forward(self, **kwargs: Any) -> Tensor:
+        tokens, mask = self.model(**kwargs).last_hidden_state, kwargs["attention_mask"]
+        if self.pooling == "cls_token":
+            rows = tokens[:, 0]
+        elif self.pooling == "max_tokens":
+            rows = tokens.masked_fill(~mask.bool()[:, :, None], -torch.inf).amax(dim=1)
+        elif self.pooling == "lasttoken":
+            last = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).argmax(dim=1)
+            rows = tokens[torch.arange(len(tokens), device=tokens.device), last]
+        else:
+            rows = rows_of(tokens, mask)
+        return nn.functional.normalize(rows, dim=1) if self.unit_length else rows
+
+
+def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
+    """The encoder with what modules.json says beside it; the mean over tokens where there is no such file."""
+
+    def read(file: str) -> Any:
+        found = transformers.utils.cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+        return None if found is None else json.loads(Path(found).read_text(encoding="utf-8"))
+
+    modules = read("modules.json")
+    if modules is None:
+        return model
+    kinds = {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in modules}
+    asked = read(f"{kinds['Pooling']}/config.json") if "Pooling" in kinds else {}
+    modes = [mode for mode in _POOLING if asked.get(f"pooling_mode_{mode}")] or ["mean_tokens"]
+    unknown = sorted({*kinds} - {"Transformer", "Pooling", "Normalize"})
+    if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= _known_pooling():
+        raise ModelError(
+            f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): pass "
+            "sentence_transformers.SentenceTransformer(...) itself as the encoder"
+        )
+    return _Pooled(model, modes[0], "Normalize" in kinds)
+
+
+#: ways to make one row of tokens
+_POOLING = ("cls_token", "max_tokens", "mean_tokens", "lasttoken")
+
+
+def _known_pooling() -> set[str]:
+    return {*(f"pooling_mode_{mode}" for mode in _POOLING), "include_prompt"}
+
+
+def is_sentence_transformer(encoder: Any) -> bool:
+    return isinstance(encoder, nn.Module) and all(callable(getattr(encoder, n, None)) for n in ("tokenize", "encode"))
+
+
+class Sentences(nn.Module):
+    """A SentenceTransformer: its `forward` takes one dict, and `tokenize` makes it from texts."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **kwargs: Any) -> Any:
+        return self.model(kwargs)["sentence_embedding"]
 
 
 class _Tower(nn.Module):

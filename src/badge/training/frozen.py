@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from badge.core.names import name_of, path_of
@@ -16,8 +18,17 @@ from badge.data.files import cache_folder
 from badge.errors import InputError
 from badge.models import predict
 from badge.models.digest import whole_digest
-from badge.models.pools import open_pool
-from badge.training.encoders import HF, Encoded, Rows, encoder_digest, from_hf, function_module
+from badge.models.pools import OpenPool, open_pool
+from badge.training.encoders import (
+    HF,
+    Encoded,
+    Rows,
+    Sentences,
+    encoder_digest,
+    from_hf,
+    function_module,
+    is_sentence_transformer,
+)
 from badge.training.linear import Linear, LinearHead
 
 __all__ = ["Frozen"]
@@ -29,6 +40,7 @@ class Frozen(Linear):
     encoder:    a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
                 numbers per example; of tokens or places the mean is taken.
     tokenizer:  of a module that reads texts or images (`hf:` has its own).
+    max_length: most tokens of a text.
     l2:         weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
     keep:       folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one
                 pool. A pass that was interrupted goes on where it stopped.
@@ -59,6 +71,7 @@ class Frozen(Linear):
         keep: str | os.PathLike[str] | None = None,
         name: str | None = None,
         batch_size: int = 64,
+        max_length: int | None = None,
         device: torch.device | str | None = None,
         progress: bool = False,
     ) -> None:
@@ -75,29 +88,40 @@ class Frozen(Linear):
             device,
             flag(progress, "progress"),
         )
+        self.max_length = None if max_length is None else whole(max_length, "max_length")
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
 
     def prepare(self, pool: Any) -> Tensor:
         """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet."""
-        encoder, tokenizer = self._opened(texts=_holds_texts(pool))
+        opened = open_pool(pool)
+        encoder, tokenizer = self._opened(texts=_holds_texts(opened))
         whose = encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
+        whose += f" {getattr(encoder, 'about', '')} {self.max_length}"
         encoded = hashlib.sha256(whose.encode(errors="surrogatepass")).hexdigest()
+        folder = self.keep / f"{encoded[:16]}-{whole_digest(pool, opened)}"
+        order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
             Encoded(encoder, Rows()),
-            pool,
+            pool if order is None else [pool[i] for i in order],
             head="head",
             tokenizer=tokenizer,
+            max_length=self.max_length,
             batch_size=self.batch_size,
             device=self.device,
             progress=self.progress,
-            out=self.keep / f"{encoded[:16]}-{whole_digest(pool, open_pool(pool))}",
-        )
-        return kept.embeddings
+            out=folder,
+        ).embeddings
+        if order is None:
+            return kept
+        rows = torch.empty_like(kept)
+        rows[torch.from_numpy(order)] = kept
+        return rows
 
     def join(self, model: LinearHead) -> nn.Module:
         """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared."""
         texts = True if self._reads is None else self._reads[0]
-        return Encoded(self._opened(texts)[0], model).eval()
+        encoder, tokenizer = self._opened(texts)
+        return Encoded(encoder, model, tokenizer).eval()
 
     def _opened(self, texts: bool) -> tuple[nn.Module, Any]:
         """The encoder as a module and its tokenizer; one from Hugging Face is loaded once."""
@@ -105,10 +129,22 @@ class Frozen(Linear):
             if self._reads is None or self._reads[0] != texts:
                 self._reads = (texts, *from_hf(self.encoder.removeprefix(HF), texts))
             return self._reads[1], self.tokenizer or self._reads[2]
+        if is_sentence_transformer(self.encoder):
+            sentences = Sentences(self.encoder)
+            return sentences, self.tokenizer or sentences.model.tokenize
         if isinstance(self.encoder, nn.Module):
             return self.encoder, self.tokenizer
         return function_module(self.encoder)
 
 
-def _holds_texts(pool: Any) -> bool:
-    return isinstance(open_pool(pool).item(0), str)
+def _by_length(pool: Any) -> NDArray[np.int64] | None:
+    """Positions of a list of texts from the shortest to the longest, so that a batch holds little padding."""
+    if not isinstance(pool, list | tuple) or not all(isinstance(text, str) for text in pool):
+        return None
+    return np.argsort([len(text) for text in pool], kind="stable")
+
+
+def _holds_texts(pool: OpenPool) -> bool:
+    first = pool.item(0)
+    columns = first.values() if isinstance(first, Mapping) else first if isinstance(first, list | tuple) else (first,)
+    return any(isinstance(value, str) for value in columns)

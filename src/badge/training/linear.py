@@ -46,6 +46,7 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int 
     """
     x = torch.as_tensor(native(np.asarray(examples)) if not isinstance(examples, Tensor) else examples)
     y = np.asarray(labels)
+    y = y.astype(np.int64) if y.dtype.kind == "b" else y
     if x.ndim != 2 or len(x) == 0 or y.shape[:1] != (len(x),) or y.ndim > 2 or y.dtype.kind not in "iu":
         raise InputError(f"rows [n, D] and whole numbers [n] are needed, not {tuple(x.shape)} and {y.dtype} {y.shape}")
     if y.ndim == 2 and (y.shape[1] == 0 or y.min() < 0 or y.max() > 1):

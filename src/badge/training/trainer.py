@@ -19,7 +19,7 @@ from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import network_inputs
-from badge.models.inputs import bind
+from badge.models.inputs import bind, positional
 from badge.models.pools import open_pool
 from badge.training.pixels import take_pixels
 from badge.training.shallow import Shallow
@@ -199,7 +199,7 @@ def _scores(model: nn.Module, x: Inputs) -> Any:
 
 
 def _arguments(model: nn.Module, x: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return ((x,), {}) if isinstance(x, Tensor) else bind(model, x)
+    return ((x,), {}) if isinstance(x, Tensor) else bind(model, x, positional(model))
 
 
 def _parts(x: Inputs) -> list[Tensor]:
@@ -241,7 +241,7 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
     if given.dtype.kind not in "iufbc":
         raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
     y = torch.as_tensor(
-        given.astype(np.int64) if given.dtype.kind == "u" else given.astype(given.dtype.newbyteorder("="))
+        given.astype(np.int64) if given.dtype.kind in "ub" else given.astype(given.dtype.newbyteorder("="))
     )
     if not parts or not all(isinstance(part, Tensor) and part.ndim and part.layout == torch.strided for part in parts):
         raise InputError("examples must be arrays with one row per example")
@@ -252,7 +252,7 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
         )
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or int(y.min()) < 0:
+    if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
         least = "" if y.is_complex() else f" from {y.min().item()}"
         raise InputError(f"labels must be whole numbers from 0, not {y.dtype}{least}")
     if y.ndim == 2 and int(y.max()) > 1:
