@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from torch import nn
 
 import badge
 from badge.errors import InputError, ModelError
-from badge.models import one_pass
+from badge.models import estimator, one_pass
+from badge.outputs.sparse import SparseRows
 
 pytest.importorskip("sklearn")
 pl = pytest.importorskip("polars")
@@ -36,7 +39,7 @@ Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass, "ESTIMATOR_ROWS", 4096)
+    monkeypatch.setattr(one_pass, "ESTIMATOR_ROWS", 1)  # at least 4,096
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(5, random_state=0), GaussianNB()])
@@ -199,3 +202,27 @@ def test_a_feature_may_be_called_y_or_target() -> None:
     np.testing.assert_allclose(out.embeddings, X[:, :3], rtol=1e-6)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[["x1"]][:200], Y[:200])
     assert badge.predict(model, table).embeddings.shape == (5000, 1)  # here they are labels
+
+
+def test_the_words_of_many_texts_stay_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(3000)])
+    texts = [" ".join(words[rng.integers(3000, size=8)]) for _ in range(9000)]
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts[:200], rng.integers(3, size=200))
+    monkeypatch.setattr(estimator, "SPARSE_BYTES", 2**40)
+    dense = badge.predict(pipe, texts)
+    assert isinstance(dense.embeddings, torch.Tensor)
+    monkeypatch.setattr(estimator, "SPARSE_BYTES", 2**20)
+    out = badge.predict(pipe, texts)
+    assert isinstance(out.embeddings, SparseRows) and repr(out) == repr(dense)
+    np.testing.assert_array_equal(out.embeddings, dense.embeddings)
+    np.testing.assert_array_equal(out.probabilities, dense.probabilities)
+    labeled = list(range(5))
+    for strategy in ("badge", "coreset", "kmeanspp", "conf", "rand"):
+        picks = [badge.select_from(o, 20, strategy=strategy, exclude=labeled).tolist() for o in (out, dense)]
+        assert picks[0] == picks[1], strategy
+    assert torch.equal(out[[7, 3]].embeddings, dense[[7, 3]].embeddings)
+    on_disk = badge.predict(pipe, texts, out=tmp_path / "out")
+    assert torch.equal(on_disk.embeddings, dense.embeddings)
+    again = pickle.loads(pickle.dumps(out))
+    np.testing.assert_array_equal(again.embeddings, dense.embeddings)

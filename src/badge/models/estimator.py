@@ -18,11 +18,13 @@ from badge.errors import BadgeError, InputError, ModelError
 from badge.models.borrowed import random_state_kept
 from badge.models.network import NOT_ASKED, Network, Said
 from badge.models.options import Options
+from badge.outputs.sparse import SparseRows
 
 __all__ = ["Estimator", "final_step", "has_labels", "is_skorch", "skorch_module"]
 
-#: A sparse matrix becomes embeddings up to this size; hashed texts have a million columns.
-DENSE_BYTES = 4 * 2**30
+#: A sparse matrix stays sparse where it would take more bytes than the first as a dense one. Above the second its columns
+#: are too many for distances: hashed texts have a million.
+SPARSE_BYTES, DENSE_BYTES = 2**26, 4 * 2**30
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -173,7 +175,7 @@ class Estimator:
             raise ModelError(f"predict_proba of {type(self.final).__name__} gave no [N, C] array of probabilities")
         return Said(torch.from_numpy(p.astype(np.float32)), self._embedding(x, rows), self.labels)
 
-    def _embedding(self, x: Any, rows: int) -> Tensor | str:
+    def _embedding(self, x: Any, rows: int) -> Tensor | SparseRows | str:
         if not self.embeddings:
             return NOT_ASKED
         if not self.views:
@@ -182,7 +184,9 @@ class Estimator:
         missing = next((why for why in found if isinstance(why, str)), None)
         if missing is not None:
             return missing
-        return torch.cat([h for h in found if isinstance(h, Tensor)], dim=1) / math.sqrt(len(found))
+        if len(found) == 1:
+            return found[0]
+        return torch.cat([h[:] for h in found if not isinstance(h, str)], dim=1) / math.sqrt(len(found))
 
 
 def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:
@@ -218,7 +222,7 @@ def _of_each_label(final: Any, said: list[Any]) -> np.ndarray[Any, Any]:
     return np.stack(columns, axis=1)
 
 
-def _embedding(final: Any, x: Any, rows: int) -> Tensor | str:
+def _embedding(final: Any, x: Any, rows: int) -> Tensor | SparseRows | str:
     """The final step's inputs [N, D]; of a multi-layer perceptron its last hidden layer. Or why they are no embedding.
 
     Trees take NaN, categories and a million columns as they are; distances and products do not.
@@ -234,6 +238,8 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | str:
             x = act(x @ weights + bias)
         return _dense(x)
     columns = x.shape[1] if hasattr(x, "toarray") else 0
+    if DENSE_BYTES >= rows * columns * 4 > SPARSE_BYTES:
+        return SparseRows.of(x) if np.isfinite(x.data).all() else _unknown(name, ~np.isfinite(x.toarray()), way_out)
     if rows * columns * 4 > DENSE_BYTES:
         size = f"{rows:,} rows of {columns:,} columns would take {rows * columns * 4 / 2**30:,.0f} GiB as embeddings"
         return f"{size}; {way_out.format('a TruncatedSVD(256)')}"
@@ -241,11 +247,14 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | str:
     if table.dtype.kind not in "fiub":
         return f"the inputs of {name} are no numbers ({table.dtype}); {way_out.format('an encoder of its categories')}"
     if table.dtype.kind == "f" and (unknown := ~np.isfinite(table.reshape(len(table), -1))).any():
-        held = f"{int(unknown.any(axis=1).sum()):,} of {len(table):,} rows"
-        return f"the inputs of {name} hold NaN or inf (in {held} of a batch), which it takes as they are; " + (
-            way_out.format("a SimpleImputer")
-        )
+        return _unknown(name, unknown, way_out)
     return _dense(table)
+
+
+def _unknown(name: str, where: np.ndarray[Any, Any], way_out: str) -> str:
+    held = f"{int(where.any(axis=1).sum()):,} of {len(where):,} rows"
+    said = f"the inputs of {name} hold NaN or inf (in {held} of a batch), which it takes as they are"
+    return f"{said}; {way_out.format('a SimpleImputer')}"
 
 
 def _numbers(x: Any) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ from badge.errors import BadgeError, ModelError
 from badge.models import answers, heads, inputs, links, scripted
 from badge.models.borrowed import borrowed
 from badge.models.options import Options
+from badge.outputs.sparse import SparseRows
 
 __all__ = ["Network", "Run", "Said", "model_dtype", "says_multilabel", "unwrap"]
 
@@ -25,7 +26,7 @@ class Said(NamedTuple):
     """What a model said about some rows."""
 
     probabilities: Tensor | None  # [n, C]; None where embeddings are all that was asked for
-    embeddings: Tensor | str  # [n, D], or why there are none
+    embeddings: Tensor | SparseRows | str  # [n, D], or why there are none
     multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
 
 

@@ -28,8 +28,8 @@ from badge.outputs.store import Writer
 
 __all__ = ["Pass"]
 
-#: Fewest rows that a scikit-learn estimator gets at a time: each call starts anew in every tree of a forest.
-ESTIMATOR_ROWS = 32_768
+#: Rows, and numbers in them, that a scikit-learn estimator gets at a time: each call starts anew in every tree of a forest.
+ESTIMATOR_ROWS, ESTIMATOR_NUMBERS = 32_768, 2**25
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Pass:
                 "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
             )
         opened = open_pool(pool, (1, 1), features=frozenset(getattr(model, "feature_names_in_", ())))
-        parts = batches.for_estimator(opened, max(options.batch_size, ESTIMATOR_ROWS))
+        fit = ESTIMATOR_NUMBERS // max(1, getattr(model, "n_features_in_", 1))
+        parts = batches.for_estimator(opened, max(options.batch_size, 4096, min(ESTIMATOR_ROWS, fit)))
         return cls(model, pool, options, opened, parts, Estimator(model, options, opened.rows))
 
     @property

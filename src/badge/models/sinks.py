@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from badge.core.arrays import as_single
+from badge.core.arrays import as_single, chunks
 from badge.errors import InputError, ModelError
 from badge.models.network import Said
 from badge.outputs import Outputs
 from badge.outputs.outputs import check_rows, check_scale
+from badge.outputs.sparse import SparseRows
 from badge.outputs.store import FLUSH_SECONDS, Writer
 
 __all__ = ["Arrays", "Sink", "Store"]
@@ -48,12 +49,15 @@ class Arrays:
         self.rows, self.done, self.checked = rows, 0, 0
         self.p: Tensor | None = None
         self.h: Tensor | None = None
+        self.sparse: list[SparseRows] = []
         self.missing, self.multilabel = "", False
 
     def write(self, said: Said) -> None:
         p, h, self.multilabel = said
         if isinstance(h, str):
-            self.h, self.missing = None, self.missing or h
+            self.h, self.sparse, self.missing = None, [], self.missing or h
+        elif isinstance(h, SparseRows):
+            self.sparse += [h] if not self.missing else []
         elif self.h is not None or not self.missing:
             self.h = self._room(self.h, as_single(h), "embedding columns")
         if p is not None:
@@ -94,8 +98,9 @@ class Arrays:
         if self.done != self.rows:
             raise InputError(f"the pool gave {self.done} of {self.rows} examples: a collate_fn may not drop any")
         self._check()
-        check_scale(self.h)
-        return Outputs.trusted(self.p, self.h, self.missing, multilabel=self.multilabel)
+        h = SparseRows.stacked(self.sparse) if self.sparse else self.h
+        check_scale(h)
+        return Outputs.trusted(self.p, h, self.missing, multilabel=self.multilabel)
 
 
 class Store:
@@ -112,6 +117,10 @@ class Store:
 
     def write(self, said: Said) -> None:
         p, h, self.writer.multilabel = said
+        if isinstance(h, SparseRows) and p is not None:
+            for part in chunks(h, CHECK_BYTES):  # files hold dense rows
+                self.write(Said(p[part], h[part], said.multilabel))
+            return
         if p is None:
             self.writer.missing = NO_PROBABILITIES
             p = torch.empty(len(h), 0)
