@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import badge
 from badge.errors import InputError, ModelError
-from badge.models import sinks
+from badge.models import one_pass, sinks
 
 pytest.importorskip("sklearn")
 pd = pytest.importorskip("pandas")
@@ -109,6 +109,7 @@ def test_a_pass_without_embeddings_goes_on_where_it_stopped(tmp_path: Path, monk
     pool = np.concatenate([np.tile(X, (20, 1)), np.tile(HOLES, (20, 1)), X])
     model = HistGradientBoostingClassifier(max_iter=5).fit(HOLES, Y)
     monkeypatch.setattr(sinks, "CHECK_BYTES", 1)
+    monkeypatch.setattr(one_pass, "ESTIMATOR_ROWS", 1)  # that is 4,096
     calls, whole = [], HistGradientBoostingClassifier.predict_proba
 
     def stops(self: Any, x: Any) -> Any:

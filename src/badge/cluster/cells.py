@@ -27,7 +27,7 @@ __all__ = ["RayCells"]
 
 #: Cells whose journals are open at once, per core: there is always one waiting when another ends.
 PER_CORE = 2
-#: A cell is given up after so many deaths of its worker without an event in between.
+#: Deaths of a cell's worker, without an event in between, after which the cell is given up.
 DEATHS = 5
 
 #: events for the journal; the numbers of a round; or how the cell ended
@@ -132,7 +132,7 @@ def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterat
     if where["data"] is not None:
         os.environ["BADGE_DATA"] = where["data"]
     if where["folder"] is not None and Path(where["folder"]).is_dir():
-        os.chdir(where["folder"])  # one's own data sets and networks are found from there
+        os.chdir(where["folder"])  # modules of the user are found from there
     told: SimpleQueue[Message] = SimpleQueue()
 
     def work() -> None:

@@ -12,11 +12,11 @@ from badge.errors import InputError
 
 __all__ = ["TWICE", "check_names", "named_twice", "stored_names"]
 
-#: Names are compared in so many groups at most: those of one group are in one worker's memory.
+#: Most groups in which names are compared: a worker holds the names of one group in memory.
 GROUPS = 16
 #: Odd and large: products with it spread over 64 bits.
 PRIME = 0x9E3779B97F4A7C15
-TWICE = "a pick could not be told from its namesake"
+TWICE = "rows with one name could not be told apart"
 
 
 def stored_names(names: Any, column: str) -> NDArray[Any]:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from badge.cluster.names import check_names, named_twice, stored_names
+from badge.cluster.names import TWICE, check_names, named_twice, stored_names
 from badge.errors import InputError
 from badge.models.digest import whole_digest
 from badge.models.inputs import LABEL_KEYS
@@ -109,9 +109,7 @@ def plan_pool(pool: Any, id: str | None) -> Plan:
         )
     names = None if id is None else stored_names(_column(pool, id), id)
     if names is not None and (twice := named_twice(names)) is not None:
-        raise InputError(
-            f"the column {id!r} names {twice!r} more than once: a pick could not be told from its namesake"
-        )
+        raise InputError(f"the column {id!r} names {twice!r} more than once: {TWICE}")
     pool = {k: v for k, v in pool.items() if k != id} if isinstance(pool, Mapping) else pool
     opened = open_pool(pool)
     known = "" if not opened.rows else whole_digest(pool, opened)

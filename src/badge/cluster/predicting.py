@@ -130,8 +130,8 @@ class Worker:
         return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
-        """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge's is an answer too: Ray Data would
-        wrap it in texts of its own."""
+        """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge is an answer too, since Ray Data would
+        wrap it in a text that names neither condition nor way out."""
         assert self.job.id is not None
         try:
             names = stored_names(batch.pop(self.job.id), self.job.id)
@@ -170,7 +170,7 @@ def _from_pool(ray: Any, plan: Plan, job: Job, rows: int, workers: int, carried:
     waiting = iter(range(0, plan.rows, rows))
     busy: list[Any] = []
     while True:
-        for a in islice(waiting, 2 * workers - len(busy)):  # so few that no more than these wait in the object store
+        for a in islice(waiting, 2 * workers - len(busy)):  # no more than these wait in the object store
             b = min(a + rows, plan.rows)
             pool = (a, b) if plan.carried is not None else pieces.light(pieces.piece(plan.pool, a, b))
             names = None if plan.names is None else plan.names[a:b]

@@ -147,7 +147,7 @@ def gpus(ray: Any) -> int:
 
 
 def get(ray: Any, refs: Sequence[Any]) -> list[Any]:
-    """The values of `refs`, in order; an error of badge that was raised over there, or that nobody is left over there."""
+    """The values of `refs`, in order. Raises what badge raised on a worker, or that no node is left."""
     _wait(ray, refs, len(refs))
     with errors_from_afar(ray):
         values: list[Any] = ray.get(list(refs))
@@ -199,7 +199,7 @@ def watched(ray: Any, items: Iterable[Item]) -> Iterator[Item]:
 
 @contextmanager
 def errors_from_afar(ray: Any) -> Iterator[None]:
-    """What badge raised on a worker is raised here as it was there, in one line; what Ray could not mend, as ClusterError."""
+    """Raise here what badge raised on a worker; what Ray could not repair becomes a ClusterError."""
     try:
         yield
     except ray.exceptions.RayError as error:
@@ -214,14 +214,14 @@ def errors_from_afar(ray: Any) -> Iterator[None]:
 
 
 class _Watch:
-    """Looks whether a node that can compute is left; for a while others are waited for."""
+    """Looks whether a node that can compute is left; waits PATIENCE_SECONDS for one."""
 
     def __init__(self, ray: Any) -> None:
         self.ray, self.alone_since = ray, float("inf")
         self.home = ray.get_runtime_context().get_node_id()
 
     def look_at_home(self) -> None:
-        """Before a value is fetched: Ray ends this process without a word when it cannot reach the store of its node."""
+        """Before a value is fetched: Ray ends this process silently when it cannot reach the store of its node."""
         if self.home not in _homes:
             node = next(node for node in self.ray.nodes() if node["NodeID"] == self.home)
             _homes[self.home] = node["NodeManagerAddress"], node["NodeManagerPort"]
@@ -229,7 +229,7 @@ class _Watch:
             raise ClusterError(GONE)
 
     def look(self) -> None:
-        """Sockets are asked first: Ray takes a while to notice a death, and ends this process over that of its own node."""
+        """Ask the sockets first: Ray notices a death late, and ends this process when the node of this process dies."""
         head = self.ray.get_runtime_context().gcs_address
         nodes = {node["NodeID"]: node for node in self.ray.nodes()} if _answers(*head.rsplit(":", 1)) else {}
         if self.home not in nodes or not _up(nodes[self.home]):

@@ -17,7 +17,7 @@ from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 
 __all__ = ["Encoder", "one_text_column", "positions_of"]
 
-#: A tokenizer without a limit of its own says 10^30.
+#: A tokenizer without a limit says 10^30.
 NO_LIMIT = 10**9
 
 #: Two columns of texts that are known to belong together; other names may be an id, a title or a translation.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from badge.core.log import log
 from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import ModelError
@@ -81,7 +83,9 @@ class Pass:
     def outputs(self, out: str | os.PathLike[str] | None = None) -> Outputs:
         """Run the model over the pool; `out` is a directory to write to, from where an interrupted pass stopped."""
         sink: Sink = Arrays(self.rows) if out is None else self._store(out)
-        wanted = self.options.embeddings
+        wanted, started = self.options.embeddings, time.perf_counter()
+        if sink.done:
+            log.info("%s holds %d of %d rows: the pass goes on from there", out, sink.done, self.rows)
         if sink.done < self.rows:
             shown = bar("predicting", self.rows, enabled=self.options.progress)
             with closing(sink), self.runner as run, shown as advance:
@@ -92,7 +96,11 @@ class Pass:
                         raise ModelError(f"there are no embeddings: {said.embeddings}")
                     sink.write(said if wanted != "only" else said._replace(probabilities=None))
                     advance(rows)
-        return sink.outputs()
+        outputs = sink.outputs()
+        log.info("%s said %r in %.2f s", type(self.model).__name__, outputs, time.perf_counter() - started)
+        if not outputs.has_embeddings:
+            log.info("no embeddings: %s", outputs.missing)
+        return outputs
 
     def _store(self, out: str | os.PathLike[str]) -> Store:
         identity = {

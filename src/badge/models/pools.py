@@ -31,14 +31,14 @@ Which = slice | Ids
 
 @dataclass(frozen=True)
 class OpenPool:
-    """The examples `which`, one example, and (for trainers) examples in a form of their own; labels are left out."""
+    """A pool that was opened: `part` gives some examples, `item` one, `take` some as a trainer takes them; without labels."""
 
     rows: int
     part: Callable[[Which], Any]
     item: Callable[[int], Any]
     take: Callable[[Ids], Any]
     loader: DataLoader[Any] | None = None  # makes its own batches
-    ends: tuple[int, ...] = ()  # where a range has to end: batches that were padded each to a length of its own
+    ends: tuple[int, ...] = ()  # where a range has to end: batches are padded to different lengths
 
 
 def length(pool: Any) -> int:
@@ -254,7 +254,7 @@ def is_dict_batch(value: Any) -> bool:
 def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> OpenPool:
     """Tokenized dict batches, one after another: position p is row p of their concatenation.
 
-    A range may not reach over the end of a batch, since each is padded to a length of its own.
+    A range may not reach over the end of a batch: batches are padded to different lengths.
     """
     batches = [_columns(without_label(batch)) for batch in pool]
     ends = np.cumsum([batch.rows for batch in batches])

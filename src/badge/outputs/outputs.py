@@ -30,8 +30,8 @@ class Outputs:
     column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
     two may be missing: `conf`, `marg`, `entropy` and `rand` look at no embeddings, `coreset` at no probabilities.
 
-    `multilabel=True`: an example may have any number of labels, and a column is the probability of one of them, a logistic
-    output of its own; rows need not sum to 1.
+    `multilabel=True`: an example may have any number of labels, and a column is the probability of one of them;
+    rows need not sum to 1.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]], embeddings=[[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
@@ -51,7 +51,7 @@ class Outputs:
     ids: PartIds | NDArray[Any] | None = None
     #: where all of these rows, and no others, are on disk
     directory: Path | None = None
-    #: a column is the probability of one label, of which an example may have any number
+    #: an example may have any number of labels; each column is the probability of one
     multilabel: bool = False
 
     def __init__(self, probabilities: Any = None, embeddings: Any = None, multilabel: bool = False) -> None:
@@ -107,6 +107,11 @@ class Outputs:
     @property
     def has_embeddings(self) -> bool:
         return self._h is not None
+
+    @property
+    def missing(self) -> str:
+        """Why probabilities or embeddings are not there; empty where both are, or nobody said."""
+        return self._missing
 
     def _there(self, array: RowSource | None, name: str) -> Tensor:
         if array is None:

@@ -1,4 +1,4 @@
-"""How many rows of a directory of outputs are safely on disk, and by what it is known that they are still the same.
+"""How many rows of a directory of outputs are safely on disk, and a checksum of them.
 
 One line: rows, a checksum (CRC-32) of these rows of either array, and when either file was last changed. Files that were not
 changed since are trusted unread; others (copied, restored, changed) are read once and compared with their checksums.
@@ -60,7 +60,7 @@ def read_progress(directory: Path) -> Progress:
 
 
 def write_progress(directory: Path, progress: Progress) -> None:
-    """In place and to disk; so few bytes go there in one piece, and always as many."""
+    """In place and to disk. The line has one length and is short enough to be written in one piece."""
     line = f"{progress.rows:020d} {progress.sums[0]:010d} {progress.sums[1]:010d} "
     content = f"{line}{progress.changed[0]:020d} {progress.changed[1]:020d}\n".encode()
     with writing_to(directory / FILE):

@@ -1,4 +1,4 @@
-"""The paper's three networks, in a few lines each, and the way to name one's own.
+"""The paper's three networks, in a few lines each, and how to name your own.
 
 Protocol, the same for the built-in ones and for `--model mypkg.mod:build`:
 
@@ -117,7 +117,7 @@ NETWORKS: dict[str, Build] = {"mlp": _build_mlp, "resnet18": _build_resnet18, "v
 
 
 def resolve(name: str, width: int | None = None) -> Build:
-    """The build of a name, or of one's own "package.module:function"; `width` scales it.
+    """The build of a name, or of your own "package.module:function"; `width` scales it.
 
     >>> resolve("mlp")((1, 8, 8), 10)[1]
     Linear(in_features=64, out_features=256, bias=True)

@@ -15,6 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from badge.core.arrays import as_array, native
 from badge.core.devices import usable_device
+from badge.core.log import log
 from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
 from badge.errors import BadgeError, InputError, ModelError
@@ -114,6 +115,7 @@ class Trainer:
             raise ModelError(f"training diverged to NaN or inf in {epochs} epochs: lower lr (now {self.lr:g})")
         stopped: Literal["accuracy", "cap"] = "accuracy" if accuracy > self.target else "cap"
         self.last = Fit(epochs, restarts, accuracy, stopped, time.perf_counter() - start)
+        log.info("trained on %d examples: %s", len(y), self.last)
         return model.eval()
 
     def _attempts(self, x: Inputs, y: Tensor) -> tuple[nn.Module, int, int, float]:

@@ -1,0 +1,10 @@
+"""The log of badge: `logging.getLogger("badge")` says what is trained, picked and resumed; silent until it has a handler."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["log"]
+
+log = logging.getLogger("badge")
+log.addHandler(logging.NullHandler())
