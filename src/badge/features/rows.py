@@ -14,6 +14,7 @@ from torch import Tensor
 
 from badge.core.arrays import as_index
 from badge.core.rows import Place, Remaining, RowSource, narrowed, place_of
+from badge.core.threads import threads_for
 from badge.errors import InputError
 
 __all__ = ["Features", "Rows", "check_features", "check_norms", "check_same", "index_of", "resolution"]
@@ -69,9 +70,10 @@ class Rows:
             shape = (len(self.factors), len(self), len(other))
             products = room[: math.prod(shape)].view(shape).unbind(0)
         pairs = zip(self.factors, other.factors, products, strict=True)
-        first, *rest = (torch.mm(f, g.T, out=out) for f, g, out in pairs)
-        for product in rest:
-            first *= product
+        with threads_for(len(self) * len(other) * sum(f.shape[1] for f in self.factors)):
+            first, *rest = (torch.mm(f, g.T, out=out) for f, g, out in pairs)
+            for product in rest:
+                first *= product
         return first
 
     def sq_dists(self, other: Rows) -> Tensor:

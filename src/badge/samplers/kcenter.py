@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from badge.core.rows import Shards, shards
+from badge.core.threads import one_thread
 from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
 from badge.samplers.checks import check_k, sampler
@@ -41,7 +42,8 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kcenter_over(shards(features, Shard), k, rng, centres)
+    with one_thread():
+        return kcenter_over(shards(features, Shard), k, rng, centres)
 
 
 def kcenter_over(

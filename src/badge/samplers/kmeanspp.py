@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from badge.core.rows import Shards, shards
+from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
@@ -71,7 +72,8 @@ def kmeanspp(
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    return kmeanspp_over(shards(features, Shard), k, rng, first, centres)
+    with one_thread():
+        return kmeanspp_over(shards(features, Shard), k, rng, first, centres)
 
 
 def kmeanspp_over(
