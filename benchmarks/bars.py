@@ -53,7 +53,7 @@ class Bar:
 
 @dataclass
 class Lab:
-    """Where sections measure: with so many threads, and all that was measured is kept."""
+    """What sections measure with: the number of threads, and a place for what was measured."""
 
     threads: int = 1
     repeats: int = measure.REPEATS

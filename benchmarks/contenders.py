@@ -73,7 +73,7 @@ def ours(strategy: str) -> Callable[[Outputs, int], Pick]:
 
 
 def ours_coreset(labels: int | None = None) -> Callable[[Outputs, int], Pick]:
-    """The last rows of the outputs count as labelled: so many, or half of them."""
+    """The last rows of the outputs count as labelled: this number, or half of them."""
 
     def prepare(outputs: Outputs, k: int) -> Pick:
         first = len(outputs) - min(labels or len(outputs), len(outputs) // 2)

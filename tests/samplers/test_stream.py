@@ -217,7 +217,7 @@ def start_from_bounds(stream: Any, envelope: Any) -> None:
 
 
 def test_no_pick_depends_on_layout_where_picks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Norms so skewed that picks soon have most of U: it is made anew without them, in the midst of blocks."""
+    """Norms so skewed that picks soon have most of U: it is rebuilt without them, in the middle of blocks."""
     starts: list[Any] = []
     start = module.Stream._start
     monkeypatch.setattr(module.Stream, "_start", lambda stream, u: starts.append(u) or start(stream, u))
@@ -234,7 +234,7 @@ def test_no_pick_depends_on_layout_where_picks_are_left_out(monkeypatch: pytest.
         assert kmeanspp_over(Unreliable(x, [SEGMENT], lost), 600, np.random.default_rng(1)).tolist() == expected
 
 
-# --- the law where U is made anew, and far from the origin -------------------------------------------------------------
+# --- the law where U is rebuilt, and far from the origin -------------------------------------------------------------
 
 
 POINTS = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 1.0], [3.0, 1.0], [1.0, -1.0], [40.0, 9.0]])

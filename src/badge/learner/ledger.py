@@ -62,7 +62,7 @@ class Ledger:
         self.stop_revision = -1  # of that model
         self.stability: list[e.Stop] = []  # from model to model
         self.broken = False  # a line was lost: events that depend on it cannot be checked
-        self.busy = False  # within `apply`: after an interrupt there the ledger must be made anew
+        self.busy = False  # within `apply`: after an interrupt there the ledger must be rebuilt
 
     # -- calls: checked and turned into an event, nothing changes yet ----------------------------------------------
 

@@ -77,7 +77,7 @@ class Masses:
         mass: NDArray[np.float64] = self.leaves[:, -1].copy()
         return mass
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """U of some rows that have mass."""
         return self.upper(self.values[rows])
 

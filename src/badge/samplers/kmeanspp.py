@@ -246,7 +246,7 @@ class Pace:
 def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
     """Pairs (i, j) of survivors with j before i and a squared distance of at most the threshold of i."""
     exact = Exact.of(survivors.rows)
-    view = lens.of(exact)
+    view = lens.look(exact)
     probe = lens.probe(view)
     close = lens.estimates(probe, view) < probe.limits(survivors.threshold)[:, None]
     i, j = close.tril_(-1).nonzero(as_tuple=True)

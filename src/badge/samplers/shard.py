@@ -128,7 +128,7 @@ class Shard:
         masses = self._catch_up(news, envelope)
         places = masses.rows(events.segment, events.rest)
         ids = torch.from_numpy(places).to(self.features.device)
-        threshold = torch.from_numpy(events.mark * masses.of(places)).to(ids.device)
+        threshold = torch.from_numpy(events.mark * masses.at(places)).to(ids.device)
         # What is known rejects most events without work.
         open_ = (threshold < self.bounds.at(ids)).nonzero()[:, 0]
         kept, rows = [], []

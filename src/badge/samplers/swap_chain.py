@@ -27,7 +27,7 @@ __all__ = ["independent_rows", "swap_chain", "uniform_rows"]
 
 #: Proposals evaluated together.
 BLOCK = 64
-#: B is worked out anew when a row of (Gram matrix · B) is off the identity by more than this.
+#: B is computed again when a row of (Gram matrix · B) is off the identity by more than this.
 DRIFT = 1e-6
 #: Share of a row's squared length that must lie outside the span of the others for the row to count as independent.
 INDEPENDENT = 1e-10

@@ -75,7 +75,7 @@ def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Roun
 def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int | None = None) -> None:
     """Rounds, each when enough labels came or changed since the last, or its picks are all labelled; until interrupted.
 
-    `rounds` ends it after so many. A server that is away for a time is waited for.
+    `rounds` ends it after that number of rounds. It waits for a server that is away for a time.
     """
     count = 0
     while True:

@@ -57,7 +57,7 @@ class Centres:
         rounded = sq_norms.to(rows.factors[0].dtype)
         check_norms(rounded)
         exact = Exact.of(rows)
-        view = self.lens.of(exact)
+        view = self.lens.look(exact)
         begin, self.count = self.count, self.count + len(rows)
         self.positions = np.concatenate([self.positions, positions])
         if not begin:

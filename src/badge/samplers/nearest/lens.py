@@ -68,7 +68,7 @@ class Lens:
         sq_norms = rows.sq_norms() if sq_norms is None else sq_norms
         return View(rows if self.sketch is None else Rows((self.sketch(rows, sq_norms),)), sq_norms)
 
-    def of(self, exact: Exact) -> View:
+    def look(self, exact: Exact) -> View:
         """Rows whose norms may be known, through the lens."""
         known = None if exact.sq_norms is None else exact.sq_norms.to(exact.rows.factors[0].dtype)
         return self(exact.rows, known)
