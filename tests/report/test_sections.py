@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from badge import stats
-from badge.report import build, sections
+from badge.report import build, evaluate, sections
 from badge.report.drawings import Lines, mean_lines
 from badge.report.page import headline
 from badge.report.section import Section, Study
@@ -99,9 +99,41 @@ def test_nobody_is_beaten_least_where_nobody_is_beaten(tmp_path: Path) -> None:
 )
 def test_the_headline(averages: list[float], words: str) -> None:
     matrix = stats.Matrix(("a", "b", "c"), 2, np.array([averages] * 3))
-    assert headline(matrix, stats.LabelsSaved((), (), ())) == [words]
+    assert headline(matrix, stats.LabelsSaved((), (), ()), matrix) == [words]
 
 
 def test_two_batch_sizes_have_a_matrix_each(tmp_path: Path) -> None:
     page = build(small(["badge", "rand"], 3, (100, 200)), tmp_path, workers=1).page.read_text(encoding="utf-8")
     assert 'id="penalty-batch-size-200"' in page and 'id="penalty-model-mlp"' not in page and 'id="cdf-all"' in page
+
+
+def test_a_strategy_with_fewer_settings_or_seeds_is_not_ranked_with_the_others(tmp_path: Path) -> None:
+    """marg has one of two settings, and only there can it lose: it must not be the one that is beaten least."""
+    whole = small(["badge", "marg", "rand"], 4, (100, 200))
+    for lacking in (
+        (whole.strategy == "marg") & (whole.batch_size == 200),
+        (whole.strategy == "marg") & (whole.seed > 1),
+    ):
+        part = Results.of({name: getattr(whole, name)[~lacking] for name in stats.REQUIRED})
+        statistics = evaluate(part)
+        paired = part.paired(["badge", "marg", "rand"])
+        assert paired is not None and statistics.ranking is not None
+        assert (statistics.ranking.values == stats.penalty_matrix(paired).overall.values).all()
+        assert (
+            statistics.ranking.settings < statistics.penalty.overall.settings or lacking[whole.batch_size == 100].any()
+        )
+        page = build(part, tmp_path, workers=1).page.read_text(encoding="utf-8")
+        assert "with the seeds that all strategies share" in page
+    medians = evaluate(Results.of({n: getattr(whole, n)[~(whole.strategy == "marg") | (whole.batch_size == 100)]
+                                   for n in stats.REQUIRED})).saved.medians  # fmt: skip
+    assert {entry.repeats for entry in medians} == {1}  # over the setting that both have
+
+
+def test_nothing_is_ranked_where_nothing_is_shared() -> None:
+    whole = small(["badge", "rand"], 4)
+    apart = Results.of({name: getattr(whole, name) for name in stats.REQUIRED} | {
+        "seed": whole.seed + 4 * (whole.strategy == "badge")})  # fmt: skip
+    statistics = evaluate(apart)
+    assert statistics.ranking is None
+    words = headline(statistics.penalty.overall, statistics.saved, statistics.ranking)
+    assert words == ["No setting with label budgets has two seeds that all strategies share, so none is ranked."]

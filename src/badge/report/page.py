@@ -48,7 +48,7 @@ def write_page(path: Path, study: Study, sections: Sequence[Section], pictures: 
         results=study.results,
         strategies=study.statistics.strategies,
         partial=[row for row in data_rows(study.results) if row.partial],
-        headline=headline(study.statistics.penalty.overall, study.statistics.saved),
+        headline=headline(study.statistics.penalty.overall, study.statistics.saved, study.statistics.ranking),
         sections=[{"name": s.name, "title": s.title, "body": body(s)} for s in sections if s.shown],
         tables=[table.name for section in sections for table in section.tables],
     )
@@ -56,21 +56,26 @@ def write_page(path: Path, study: Study, sections: Sequence[Section], pictures: 
         file.write(text)
 
 
-def headline(matrix: Matrix, saved: LabelsSaved) -> list[str]:
-    """One or two sentences: who is beaten least, and how many labels that saves.
+def headline(overall: Matrix, saved: LabelsSaved, matrix: Matrix | None) -> list[str]:
+    """One or two sentences: who is beaten least, and how many labels that saves. `matrix`: of what all strategies share.
 
     >>> from badge.stats import example, penalty_matrix, saved_labels
-    >>> headline(penalty_matrix(example()).overall, saved_labels(example()))[0]
+    >>> overall = penalty_matrix(example()).overall
+    >>> headline(overall, saved_labels(example()), overall)[0]
     'In this one setting, no strategy beats badge.'
     """
-    if not matrix.settings:
+    if not overall.settings:
         return ["No setting has label budgets, so no strategies were compared: see the notes."]
-    if len(matrix.strategies) < 2:
+    if len(overall.strategies) < 2:
         return ["There is one strategy only: nothing to compare it with."]
+    if matrix is None or not matrix.settings:
+        return ["No setting with label budgets has two seeds that all strategies share, so none is ranked."]
     averages = matrix.averages
     least = averages.min()
     names = [name for name, value in zip(matrix.strategies, averages.tolist(), strict=True) if value <= least + 1e-9]
     where = "In this one setting" if matrix.settings == 1 else f"In {matrix.settings} settings"
+    same = matrix.settings == overall.settings and bool((matrix.values == overall.values).all())
+    where += "" if same else ", with the seeds that all strategies share"
     if not averages.any():
         return [f"{where}, no strategy beats another."]
     if least == 0:

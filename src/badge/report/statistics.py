@@ -10,6 +10,7 @@ from badge.errors import InputError
 from badge.stats import (
     Budgets,
     LabelsSaved,
+    Matrix,
     NormalizedErrors,
     Note,
     Penalty,
@@ -35,6 +36,7 @@ class Statistics(NamedTuple):
     penalty: Penalty
     errors: NormalizedErrors
     saved: LabelsSaved
+    ranking: Matrix | None  # the penalty matrix over the settings and seeds that all strategies share
     notes: tuple[Note, ...]
 
 
@@ -82,4 +84,13 @@ def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Stati
     notes = [Note("data sets used in part", f"{data}: {text} rows") for data, text in reversed(partial)] + notes
     notes += [*results.notes, *coverage_notes(results, names), *capped_notes(results), *budget_notes(results, budgets)]
     notes += [*penalty.notes, *errors.notes, *saved.notes]
-    return Statistics(names, budgets, penalty, errors, saved, tuple(notes))
+    return Statistics(names, budgets, penalty, errors, saved, _ranking(results, names, penalty), tuple(notes))
+
+
+def _ranking(results: Results, names: tuple[str, ...], penalty: Penalty) -> Matrix | None:
+    """A strategy that lacks a setting or a seed cannot lose there, so only what all of them have is ranked."""
+    paired = results.paired(names)
+    if paired is None:
+        return None
+    whole = sum(run.strategy in names for run in results.runs) == sum(run.strategy in names for run in paired.runs)
+    return penalty.overall if whole else penalty_matrix(paired, names).overall

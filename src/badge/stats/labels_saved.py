@@ -71,7 +71,8 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     Both curves are means over the seeds that the two share, at the label counts that all of these runs have. The interval
     of a ratio is Student's t on its logarithm, with the jackknife over the seeds as standard error: everything, the target
     included, is recomputed without each seed. A ratio beyond the end of the curve enters as the end, and the interval is
-    then open above. The interval of a median is a bootstrap over the data sets, because settings share data and seeds.
+    then open above. Medians are over the settings that all these strategies have; their interval is a bootstrap over the
+    data sets, because settings share data and seeds.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]
@@ -89,7 +90,11 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
             if name != REFERENCE and (setting, name) in results.by_strategy:
                 saving = _saving(results, setting, name, notes)
                 savings += [] if saving is None else [saving]
-    of = {name: [saving for saving in savings if saving.strategy == name] for name in names}
+    everywhere = [{s.setting for s in savings if s.strategy == name} for name in names if name != REFERENCE]
+    shared = set.intersection(*(found for found in everywhere if found)) if any(everywhere) else set()
+    of = {
+        name: [saving for saving in savings if saving.strategy == name and saving.setting in shared] for name in names
+    }
     medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in of.items() if found)
     return LabelsSaved(tuple(savings), medians, tuple(notes))
 

@@ -17,6 +17,7 @@ WORDS = """
 labels. Intervals are 95 %, from three repeats on: of a setting Student's t on the logarithm, over the repeats, paired by seed
 {%- if by_setting|length > 1 %}; of the median a bootstrap over the data sets{% endif %}.</p>
 {{ figures }}
+{% if medians %}
 <div class="scroll"><table>
 <tr><th>strategy</th><th class="number">{{ "median " if by_setting|length > 1 }}ratio</th><th>95 % interval</th>
 <th class="number">{{ "settings" if by_setting|length > 1 else "repeats" }}</th></tr>
@@ -25,14 +26,17 @@ labels. Intervals are 95 %, from three repeats on: of a setting Student's t on t
 <td>{{ interval(entry) }}</td><td class="number">{{ entry.repeats }}</td></tr>
 {% endfor %}
 </table></div>
+{% else %}
+<p>No setting has all strategies: there is no median to compare them by.</p>
+{% endif %}
 {% if by_setting|length > 1 %}
-<details><summary>By setting</summary>
+<details{{ "" if medians else " open" }}><summary>By setting</summary>
 <div class="scroll"><table>
-<tr><th>setting</th>{% for entry in medians %}<th class="number">{{ entry.strategy }}</th>{% endfor %}</tr>
+<tr><th>setting</th>{% for name in names %}<th class="number">{{ name }}</th>{% endfor %}</tr>
 {% for setting, row in by_setting.items() %}
 <tr><td>{{ setting }}</td>
-{% for entry in medians %}
-{% set found = row.get(entry.strategy) %}
+{% for name in names %}
+{% set found = row.get(name) %}
 <td class="number">{% if found is none %}–{% else %}{{ ratio(found) }}<br>
 <span class="soft">{{ interval(found) }}</span>{% endif %}</td>
 {% endfor %}
@@ -50,6 +54,7 @@ def section(study: Study) -> Section:
     for entry in saved.savings:
         assert entry.setting is not None
         by_setting.setdefault(entry.setting, {})[entry.strategy] = entry
+    names = list(dict.fromkeys(entry.strategy for entry in saved.savings))
     rows = [  # one row per setting and strategy, then the medians over all settings (`repeats`: the number of settings)
         (*(entry.setting or ("median", "", "")), *entry[1:]) for entry in (*saved.savings, *saved.medians)
     ]
@@ -57,10 +62,10 @@ def section(study: Study) -> Section:
         "saved",
         "Labels saved",
         WORDS,
-        {"medians": typical(saved), "by_setting": by_setting, "interval": interval},
+        {"medians": typical(saved), "by_setting": by_setting, "interval": interval, "names": names},
         [[saved_dots(saved)]] if saved.medians else [],
         [Table("labels_saved", [*SETTING, "strategy", *HEADER], rows, latex=True)],
-        shown=bool(saved.medians),
+        shown=bool(saved.savings),
     )
 
 
