@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import socket
 import struct
 import tarfile
 from collections.abc import Iterator
@@ -22,8 +23,6 @@ import badge
 from badge.data import sources
 from badge.errors import DataError
 
-pytest.importorskip("pooch")
-
 
 class Server:
     """A web server of a dict of paths, which counts what it was asked for."""
@@ -31,6 +30,7 @@ class Server:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
+        self.short = 0  # bytes that are announced and not sent
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ class Server:
                 outer.asked.append(self.path)
                 content = outer.files.get(self.path)
                 self.send_response(404 if content is None else 200)
-                self.send_header("Content-Length", str(len(content or b"")))
+                self.send_header("Content-Length", str(len(content or b"") + outer.short))
                 self.end_headers()
                 self.wfile.write(content or b"")
 
@@ -244,6 +244,26 @@ def test_server_without_the_file_and_no_server(server: Server, monkeypatch: pyte
     monkeypatch.setattr(sources, "BASES", dict.fromkeys(sources.BASES, "http://127.0.0.1:9"))
     with pytest.raises(DataError, match=r"the download failed: http://127.0.0.1:9/api.*set BADGE_DATA"):
         badge.data.load("letter")
+
+
+def test_a_silent_server_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(sources, "TIMEOUT", 0.2)
+        monkeypatch.setattr(
+            sources, "BASES", dict.fromkeys(sources.BASES, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        )
+        with pytest.raises(DataError, match=r"letter is not at .*timed out"):
+            badge.data.load("letter")
+    assert leftovers() == []
+
+
+def test_a_reply_that_breaks_off_is_refused(server: Server) -> None:
+    """The server says that more is to come than it sends."""
+    serve_openml(server, 6, LETTER)
+    server.short = 10
+    with pytest.raises(DataError, match=r"the reply broke off after \d+ of \d+ bytes"):
+        badge.data.load("letter")
+    assert leftovers() == []
 
 
 def test_a_failed_write_leaves_no_half_file(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,19 @@ pickle, so that a damaged or forged file can be refused but never run."""
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import tarfile
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import numpy as np
 
+from badge.core.npz import in_short
 from badge.core.progress import bar
 from badge.data import arff
 from badge.errors import BadgeError, DataError, MissingExtraError
@@ -24,6 +28,8 @@ Arrays = dict[str, Array]
 #: get(url, md5 or None) -> the downloaded file
 Get = Callable[[str, "str | None"], Path]
 
+#: Seconds after which a silent server is given up, and bytes that are read at once.
+TIMEOUT, PIECE = 30, 2**18
 #: where each source lives
 BASES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist",  # the mirror that torchvision uses
@@ -62,48 +68,24 @@ def fetch(name: str, folder: Path, progress: bool) -> Arrays:
 
 
 def _download(url: str, md5: str | None, folder: Path, progress: bool) -> Path:
+    """The file of a URL in `folder`, with the checksum `md5` where one is known (without one it is a short description)."""
+    path, digest = folder / url.rsplit("/", 1)[-1], hashlib.md5(usedforsecurity=False)
     try:
-        import pooch
-    except ImportError:
-        raise MissingExtraError("downloading data", "pooch", "study") from None
-    pooch.get_logger().setLevel("WARNING")
-    with ExitStack() as stack:
-        shown = _Bar(stack, url.rsplit("/", 1)[-1]) if progress and md5 else False  # without a checksum: a description
-        downloader = pooch.HTTPDownloader(progressbar=shown, timeout=30)
-        known = None if md5 is None else f"md5:{md5}"
-        try:
-            return Path(pooch.retrieve(url, known_hash=known, path=folder, downloader=downloader))
-        except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
-            raise DataError(f"{url}: {' '.join(str(error).split())}") from None
-
-
-class _Bar:
-    """A progress bar with the methods that pooch calls."""
-
-    def __init__(self, stack: ExitStack, name: str) -> None:
-        self._stack, self._name, self._total, self._done = stack, name, 0.0, 0.0
-
-    @property
-    def total(self) -> float:
-        return self._total
-
-    @total.setter
-    def total(self, size: float) -> None:
-        """pooch sets it when the server states the size; 0 if it does not."""
-        self._total = size
-        self._advance = self._stack.enter_context(bar(f"{self._name} (MB)", size / 1e6 or None))
-
-    def update(self, count: float) -> None:
-        """pooch counts whole chunks, so the last one goes over."""
-        step = min(count, self._total - self._done) if self._total else count
-        self._advance(step / 1e6)
-        self._done += step
-
-    def reset(self) -> None:
-        """pooch goes back to 0 and then adds the whole."""
-
-    def close(self) -> None:
-        """The stack closes it, after an error too."""
+        request = Request(url, headers={"User-Agent": "badge-learn"})
+        with urlopen(request, timeout=TIMEOUT) as reply, path.open("wb") as file:
+            size = int(reply.headers.get("Content-Length") or 0)
+            with bar(f"{path.name} (MB)", size / 1e6 or None, enabled=progress and md5 is not None) as advance:
+                while piece := reply.read(PIECE):
+                    file.write(piece)
+                    digest.update(piece)
+                    advance(len(piece) / 1e6)
+    except (OSError, HTTPException) as error:
+        raise DataError(f"{url}: {in_short(error)}") from None
+    if (received := path.stat().st_size) < size:
+        raise DataError(f"{url}: the reply broke off after {received:,} of {size:,} bytes")
+    if md5 is not None and digest.hexdigest() != md5:
+        raise DataError(f"{url}: the MD5 checksum {digest.hexdigest()} does not match the published {md5}")
+    return path
 
 
 def _mnist(get: Get) -> Arrays:
