@@ -32,7 +32,12 @@ def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: 
     said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
     said["grids"] = [grid.as_posix() for grid in grids]
     said["planned"] = _planned(list(cells.values()))
-    said["commits"] = sorted({*said.get("commits", []), *_commits(runs)})
+    found = _commits(runs)
+    said["commits"] = sorted({*said.get("commits", []), *(commit for commits in found.values() for commit in commits)})
+    said["by_setting"] = {
+        **said.get("by_setting", {}),
+        **{setting: sorted(commits) for setting, commits in found.items()},
+    }
     about.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return f"{len(added)} runs added, {len(known) + len(added)} of {len(cells)} cells are in {table.name}"
 
@@ -64,11 +69,14 @@ def _planned(cells: list[Cell]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _commits(runs: Path) -> set[str]:
-    """The revisions that the journals were written by."""
-    found = set()
+def _commits(runs: Path) -> dict[str, set[str]]:
+    """The revisions that the journals of each setting were written by."""
+    found: dict[str, set[str]] = {}
     for path in sorted(runs.rglob("*.jsonl")):
+        setting = ""
         for event in journal.read(path):
+            if event["event"] == "start":
+                setting = str(Setting(*(event["cell"][name] for name in Setting._fields)))
             if event["event"] in ("start", "resume") and event.get("git"):
-                found.add(str(event["git"])[:12])
+                found.setdefault(setting, set()).add(str(event["git"])[:12])
     return found

@@ -203,7 +203,15 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`; seconds",
         "of selection come from runs by themselves (below).",
         f"The runs were made with {_commits(about)}.",
+        *_by_setting(about),
     ]
+
+
+def _by_setting(about: dict[str, Any]) -> list[str]:
+    """Which settings are of which commits, as far as it was recorded."""
+    known = about.get("by_setting", {})
+    parts = [f"{setting} is of {', '.join(f'`{commit}`' for commit in commits)}" for setting, commits in known.items()]
+    return [f"{'; '.join(parts)}; of older cells it was not recorded which commit made which."] if parts else []
 
 
 def _commits(about: dict[str, Any]) -> str:
@@ -241,7 +249,7 @@ def _saved(statistics: Statistics | None) -> list[str]:
         "![Labels needed for rand's final accuracy, as a share of rand's](images/results-saved.png)",
         "",
         "Labels that a strategy needs for the accuracy that `rand` ends with, divided by what `rand` needs. In brackets the",
-        "95 % interval: Student's t on the logarithm over the seeds, paired (five; three with a convolutional network); of",
+        "95 % interval: Student's t on the logarithm over the seeds, paired (five; three with ResNet, VGG and B = 10,000); of",
         "the median a bootstrap over the data sets. The coverage is simulated in `tests/stats/test_intervals.py`.",
         "",
     ]
@@ -346,8 +354,7 @@ def _notes(results: Results) -> list[str]:
         "- Curves end early, networks other than the MLP are narrow, and batch size 10,000 is there on mnist only: it",
         "  is what two cores can do. The paper's own grid is `grids/paper.toml`.",
         "- The paper names an 11-layer VGG; `run.py` in the authors' repository builds VGG-16. Ours is VGG-11.",
-        "- Cells are from several commits (above), and the table does not say which cell is from which. A cell is not",
-        "  made again because a commit is newer.",
+        "- Cells are from several commits (above). A cell is not made again because a commit is newer.",
         "- Texts (`trec`, `banking77`) are not in the paper.",
     ]
     notes = evaluate(results, [name for name in PAPER_STRATEGIES if name in results.strategies]).notes
