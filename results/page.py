@@ -249,7 +249,7 @@ def _saved(statistics: Statistics | None) -> list[str]:
         "![Labels needed for rand's final accuracy, as a share of rand's](images/results-saved.png)",
         "",
         "Labels that a strategy needs for the accuracy that `rand` ends with, divided by what `rand` needs. In brackets the",
-        "95 % interval: Student's t on the logarithm over the seeds, paired (five; three with ResNet, VGG and B = 10,000); of",
+        "95 % interval: Student's t on logarithms over the seeds, paired (five; three with ResNet, VGG and B = 10,000); of",
         "the median a bootstrap over the data sets. The coverage is simulated in `tests/stats/test_intervals.py`.",
         "",
     ]
