@@ -17,7 +17,7 @@ from badge.core.arrays import as_single, chunks
 from badge.errors import InputError, ModelError
 from badge.models.network import Said
 from badge.outputs import Outputs
-from badge.outputs.outputs import check_rows, check_scale
+from badge.outputs.checks import check_rows, check_scale
 from badge.outputs.sparse import SparseRows
 from badge.outputs.store import FLUSH_SECONDS, Writer
 

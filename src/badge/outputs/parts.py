@@ -174,7 +174,7 @@ def begin(directory: str | os.PathLike[str], identity: dict[str, str]) -> bool:
         _write_index(path, {"format": FORMAT, "identity": identity, "parts": None})
         return False
     index = _index(path)
-    _check_identity(path, index["identity"], identity)
+    store.check_identity(path, index["identity"], identity)
     return index["parts"] is not None and all((path / name).is_dir() for name, _ in index["parts"])
 
 
@@ -184,7 +184,7 @@ def existing(directory: str | os.PathLike[str], key: str, identity: dict[str, st
     if not folder.is_dir():
         return None
     rows = len(store.read(folder)[0])
-    _check_identity(folder, _meta(folder)["identity"], identity)
+    store.check_identity(folder, _meta(folder)["identity"], identity)
     return Part(folder.name, rows)
 
 
@@ -298,17 +298,8 @@ def _check_fits(path: Path, parts: Sequence[Part], metas: Sequence[dict[str, Any
             raise InputError(f"{folder} holds the outputs of another {key} than {other}: parts of one model are needed")
 
 
-def _check_identity(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
-    wrong = [key for key in wanted if found.get(key) != wanted[key]]
-    if wrong:
-        raise InputError(
-            f"{path} holds the outputs of another {' and another '.join(wrong)}: name another directory, or delete this one"
-        )
-
-
 def _meta(folder: Path) -> dict[str, Any]:
-    meta: dict[str, Any] = json.loads((folder / store.META).read_text(encoding="utf-8"))
-    return meta
+    return store.read_meta(folder) or {}
 
 
 def _ids(folder: Path, rows: int) -> NDArray[Any]:

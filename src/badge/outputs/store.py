@@ -28,7 +28,7 @@ from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
 from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
-__all__ = ["Writer", "described", "read"]
+__all__ = ["Writer", "check_identity", "described", "read", "read_meta"]
 
 FORMAT = 1
 META = "outputs.json"
@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     """Probabilities and embeddings of a finished directory, memory-mapped and read-only."""
     path = Path(directory)
-    meta = _meta(path)
+    meta = read_meta(path)
     if meta is None:
         raise InputError(f"{path} holds no outputs: badge.predict(..., out=...) makes such a directory")
     progress = read_progress(path)
@@ -58,7 +58,7 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
 
 def described(directory: str | os.PathLike[str]) -> tuple[bool, str]:
     """Whether the probabilities of a directory are one for each label, and why there are no embeddings (or "")."""
-    meta = _meta(Path(directory)) or {}
+    meta = read_meta(Path(directory)) or {}
     return bool(meta.get("multilabel")), str(meta.get("missing", ""))
 
 
@@ -93,7 +93,7 @@ class Writer:
 
     def _look(self) -> tuple[dict[str, Any] | None, Progress]:
         """What the directory holds, if it is ours."""
-        meta = _meta(self.path)
+        meta = read_meta(self.path)
         if meta is None:
             others = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-"))
             if others:
@@ -101,12 +101,7 @@ class Writer:
                     f"{self.path} is not empty and holds no outputs of badge ({others[0]}, …): name another"
                 )
             return None, Progress()
-        wrong = [key for key in self.identity if meta["identity"].get(key) != self.identity[key]]
-        if wrong:
-            raise InputError(
-                f"{self.path} holds the outputs of another {' and another '.join(wrong)}: name another "
-                "directory, or delete this one"
-            )
+        check_identity(self.path, meta["identity"], self.identity)
         return meta, read_progress(self.path)
 
     def _take_lock(self) -> None:
@@ -186,6 +181,14 @@ class Writer:
         return made
 
 
+def check_identity(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
+    wrong = [key for key in wanted if found.get(key) != wanted[key]]
+    if wrong:
+        raise InputError(
+            f"{path} holds the outputs of another {' and another '.join(wrong)}: name another directory, or delete this one"
+        )
+
+
 def _reserve(file: Path) -> None:
     size = file.stat().st_size
     with file.open("r+b") as handle:
@@ -201,7 +204,7 @@ def _changed(path: Path) -> tuple[int, int]:
     return p, h
 
 
-def _meta(path: Path) -> dict[str, Any] | None:
+def read_meta(path: Path) -> dict[str, Any] | None:
     file = path / META
     if not file.is_file():
         return None
