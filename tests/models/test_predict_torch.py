@@ -526,3 +526,20 @@ def test_a_forward_that_takes_the_whole_batch(kind: str, loader: bool) -> None:
     wanted = X * 2 if kind == "tuple" else X
     torch.testing.assert_close(out.embeddings, wanted)
     torch.testing.assert_close(out.probabilities, torch.softmax(net.fc(wanted), dim=1).detach())
+
+
+def test_a_layer_called_tokenizer_is_a_layer() -> None:
+    """Networks of images cut these into patches by a layer of that name; it is no tokenizer of the pool."""
+
+    class Patches(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokenizer = nn.Linear(D_IN, D_IN)
+
+        def forward(self, x: Tensor) -> Any:
+            return super().forward(self.tokenizer(x))
+
+    net = Patches()
+    out = badge.predict(net, X)
+    with torch.no_grad():
+        torch.testing.assert_close(out.embeddings, net.body.eval()(net.tokenizer(X)))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from badge.core.log import log
 from badge.errors import BadgeError, ClusterError, InputError, MissingExtraError
 
 __all__ = ["connected", "cpus", "get", "gpus", "pickled", "ready", "require_ray", "stored", "watched"]
@@ -21,6 +22,8 @@ __all__ = ["connected", "cpus", "get", "gpus", "pickled", "ready", "require_ray"
 STORE_BYTES = 512 * 2**20
 #: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
 LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
+#: Seconds after which the log says what is waited for, again and again.
+SAY_SECONDS = 60.0
 #: Seconds that connecting to a cluster may take.
 CONNECT_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
@@ -160,13 +163,19 @@ def ready(ray: Any, refs: Sequence[Any]) -> list[Any]:
 
 
 def _wait(ray: Any, refs: Sequence[Any], count: int) -> list[Any]:
-    watch = _Watch(ray)
+    watch, started = _Watch(ray), time.monotonic()
+    said = started
     while True:
         done, _ = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
         if len(done) >= count:
             watch.look_at_home()
             return list(done)
         watch.look()
+        if time.monotonic() - said > SAY_SECONDS:
+            said = time.monotonic()
+            log.warning(
+                "waiting for %d of %d answers of the cluster for %.0f s", count - len(done), count, said - started
+            )
 
 
 def watched(ray: Any, items: Iterable[Item]) -> Iterator[Item]:

@@ -38,8 +38,8 @@ def alone_with(model: nn.Module) -> Iterator[None]:
     Hooks, modes and devices belong to modules: two passes at once would read each other's. Passes over models that share
     nothing run side by side. A pass within a pass of the same thread does not wait.
     """
-    parts = {id(part) for part in (*model.modules(), *model.parameters(), *model.buffers())}
-    me = threading.get_ident()
+    held = [*model.modules(), *model.parameters(), *model.buffers()]  # alive until the end, so that numbers stay theirs
+    parts, me = {id(part) for part in held}, threading.get_ident()
     with _change:
         _change.wait_for(lambda: all(_in_use.get(part, me) == me for part in parts))
         taken = parts - _in_use.keys()

@@ -28,7 +28,10 @@ from badge.models.text_pairs import check_pairs, known_classes
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 
-__all__ = ["Pass"]
+__all__ = ["READER", "Pass"]
+
+#: A model may carry its tokenizer or processor under this name; `frozen.join(model)` gives such models.
+READER = "badge_reader"
 
 #: Rows, and numbers in them, that a scikit-learn estimator gets at a time: each call starts anew in every tree of a forest.
 ESTIMATOR_ROWS, ESTIMATOR_NUMBERS = 32_768, 2**25
@@ -56,8 +59,8 @@ class Pass:
         if isinstance(model, nn.Module):
             plain = unwrap(model)
             options = options.named(plain)
-            if options.reader is None and callable(getattr(plain, "tokenizer", None)):
-                options = replace(options, tokenizer=plain.tokenizer)
+            if options.reader is None:
+                options = replace(options, tokenizer=getattr(plain, READER, None))
             network = Network(plain, options)
             opened = open_pool(pool, network.takes)
             if options.reader is not None and not isinstance(pool, Mapping):

@@ -16,6 +16,7 @@ from badge.core.arrays import native
 from badge.errors import InputError, MissingExtraError, ModelError
 from badge.models.answers import rows_of
 from badge.models.digest import model_digest
+from badge.models.one_pass import READER
 from badge.models.pools import stacked
 
 __all__ = [
@@ -39,7 +40,7 @@ class Encoded(nn.Module):
     def __init__(self, encoder: nn.Module, head: nn.Module, tokenizer: Any = None) -> None:
         super().__init__()
         self.encoder, self.head = encoder, head
-        self.tokenizer = tokenizer  #: `badge.predict` uses it where it is given none
+        setattr(self, READER, tokenizer)  # `badge.predict` uses it where it is given none
 
     def get_base_model(self) -> nn.Module:
         """The module whose `forward` names the inputs."""
