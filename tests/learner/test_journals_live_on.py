@@ -56,3 +56,19 @@ def test_memory_of_another_version_is_left_behind_and_nothing_else(tmp_path: Pat
         learner.tell(ids, TRUTH[ids])
         learner.ask(4)
         assert len(learner.labels) == 16
+
+
+def test_a_journal_of_another_version_of_the_picks_says_where_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j.jsonl"
+    with make(path) as learner:
+        rounds(learner, 2)
+    assert journal.read(path)[0]["picks"] == 1
+    monkeypatch.setattr("badge.learner.book.PICKS_VERSION", 7)
+    for _ in range(2):  # said once
+        with make(path) as learner:
+            rounds(learner, 1)
+    kinds = [event["event"] for event in journal.read(path)]
+    assert kinds == ["learner", "ask", "tell", "ask", "tell", "picks", "ask", "tell", "ask", "tell"]
+    assert journal.read(path)[5]["version"] == 7

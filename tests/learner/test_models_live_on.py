@@ -91,3 +91,45 @@ def test_a_model_of_the_other_kind_is_refused() -> None:
     learner = make(initial={0: [0], 1: [1]}, multilabel=True)
     with pytest.raises(InputError, match="the model gives one label per example, and the classes are for any number"):
         _ = learner.outputs
+
+
+def test_labels_of_one_class_only_are_said(tmp_path: Path) -> None:
+    with make(tmp_path / "j.jsonl", classes=["no", "yes"]) as learner:
+        learner.ask(20)
+        assert learner.uniform_because is None  # no labels yet: a uniform draw is what one expects
+        learner.tell(learner.pending, ["no"] * 20)
+        assert "All 20 labels so far are 'no': a model needs two classes" in str(learner.advice())
+        learner.ask(5)
+        said = "all 20 labels so far are 'no': there is nothing to learn yet, and the batch was drawn uniformly"
+        assert learner.uniform_because == said
+        learner.tell(learner.pending, ["no", "no", "yes", "no", "no"])
+        learner.ask(2)
+        assert learner.uniform_because is None and "one class" not in str(learner.advice())
+    with make(classes=["no", "yes"], strategy="rand", initial={0: "no"}) as learner:
+        learner.ask(2)
+        assert learner.uniform_because is None  # drawn uniformly because that is the strategy
+
+
+def test_labels_of_one_class_only_of_several() -> None:
+    learner = make(classes=["red", "big"], multilabel=True, initial={0: ["red", "big"], 1: ["big", "red"]})
+    assert "All 2 labels so far are ['red', 'big']" in str(learner.advice())
+
+
+@pytest.mark.parametrize("way", ["first", "frozen"])
+def test_with_labels_of_one_class_embeddings_are_covered(way: str) -> None:
+    """One example in a hundred lies far from the others: k-means++ on the embeddings goes there first."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 4)).astype(np.float32) * 0.1
+    x[::100] += 50
+    initial = dict.fromkeys(range(1, 30), 0)
+    if way == "frozen":
+        from badge.training import Frozen
+
+        learner = badge.ActiveLearner(x, Frozen(lambda batch: batch), classes=2, initial=initial)
+    else:
+        learner = badge.ActiveLearner(
+            x, Trainer(0.0), classes=2, initial=initial, first="kmeanspp", embeddings=x, predict=lambda m, p: None
+        )
+    ids = learner.ask(3)
+    assert int(ids[0]) % 100 == 0
+    assert str(learner.uniform_because).endswith("and the batch was picked by embeddings alone")

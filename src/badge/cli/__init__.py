@@ -33,8 +33,9 @@ app = typer.Typer(
 def _version(show: bool) -> None:
     if show:
         from badge import __version__
+        from badge.core.picks import PICKS_VERSION
 
-        typer.echo(f"badge {__version__}")
+        typer.echo(f"badge {__version__}, picks version {PICKS_VERSION}")
         raise typer.Exit
 
 

@@ -21,6 +21,7 @@ import torch
 
 import badge
 from badge.core.importing import imported
+from badge.core.picks import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
 from badge.journal.events import Record, Start
@@ -126,6 +127,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 def versions() -> dict[str, str]:
     return {
         "badge": badge.__version__,
+        "picks": str(PICKS_VERSION),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,

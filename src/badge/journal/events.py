@@ -7,6 +7,7 @@ A loop (`badge.ActiveLearner`) writes
     relabel   a corrected label                skip, unskip, release
     class     a new class                      use       a change of strategy
     pool      the pool has grown               test      a test sample, never trained on
+    picks     a newer badge: the same seed gives other picks from here on
     decide    labels set by one person, whatever others said
     remark    a comment on an example, or a flag
 
@@ -36,6 +37,7 @@ __all__ = [
     "Label",
     "Lost",
     "Memory",
+    "NewPicks",
     "NewPool",
     "Part",
     "PoolId",
@@ -161,6 +163,7 @@ class Header(Record):
     initial: Initial
     multilabel: bool = False
     first: Described | None = None  #: what picks before there is a model; None: a uniform draw
+    picks: int | None = None  #: version of the picks (`badge.core.picks`); None: from before they had one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +175,7 @@ class Ask(Record):
     people: int = 1  #: number of people who label each id
     k: int | None = None  #: number asked for, where some ids got a label or were skipped meanwhile
     labels: int | None = None  #: number of the last event that the batch depends on, where others came in meanwhile
-    uniform: str | None = None  #: why the batch was drawn uniformly, where no model could be trained
+    uniform: str | None = None  #: why no model picked the batch although there are labels
     predicted: list[Any] | None = None  #: the class that the model predicts, for each id
     test: list[Any] | None = None  #: the class that the model predicts, for each example of the test sample
     stop: Stop | None = None
@@ -270,6 +273,14 @@ class NewPool(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewPicks(Record):
+    """The journal goes on under another version of the picks: the same seed gives other picks from here on."""
+
+    kind = "picks"
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lost(Record):
     kind = "lost"
     reason: str
@@ -332,7 +343,7 @@ class End(Record):
 
 _TYPES: tuple[type[Record], ...] = (
     Header, Ask, Tell, Relabel, Skip, Unskip, Release, Decide, Remark, SetAside, AddClass,
-    Use, NewPool, Lost, Start, Round, Resume, Failed, End,
+    Use, NewPool, NewPicks, Lost, Start, Round, Resume, Failed, End,
 )  # fmt: skip
 KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 

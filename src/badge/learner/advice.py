@@ -77,8 +77,11 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def advice(stability: Sequence[Stop], given: History, labels: int) -> Advice:
-    """Stabilising predictions (Bloodgood & Vijay-Shanker 2009) and prequential accuracy, and what they say."""
+def advice(stability: Sequence[Stop], given: History, labels: int, one_class: str | None = None) -> Advice:
+    """Stabilising predictions (Bloodgood & Vijay-Shanker 2009) and prequential accuracy, and what they say.
+
+    `one_class`: the sentence that all labels are of one class, where they are.
+    """
     last = list(stability[-PAIRS:])
     kappas = [pair.kappa for pair in last if pair.kappa is not None]
     kappa = sum(kappas) / len(kappas) if kappas else None
@@ -87,6 +90,12 @@ def advice(stability: Sequence[Stop], given: History, labels: int) -> Advice:
     right = [row.correct for row in given if row.correct is not None][-WINDOW:]
     accuracy = sum(right) / len(right) if right else None
     interval = wilson(sum(right), len(right)) if right else None
+    if one_class:
+        text = (
+            f"{one_class[0].upper()}{one_class[1:]}: a model needs two classes, so nothing can be learned yet. If the "
+            "others are rare, search the pool for a few of their examples by hand and label those."
+        )
+        return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
     text = " ".join([_stability(changed, kappa, len(kappas), stop, last), _accuracy(accuracy, interval, len(right))])
     return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
 

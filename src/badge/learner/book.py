@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from badge.core.locking import ThreadLock
+from badge.core.picks import PICKS_VERSION
 from badge.core.rng import fresh_seed
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
@@ -47,6 +48,7 @@ class Book:
                     initial=settings.initial or e.Initial(ids=[], labels=[]),
                     multilabel=settings.multilabel,
                     first=settings.first,
+                    picks=PICKS_VERSION,
                     at=self._time(),
                 )
             )
@@ -57,6 +59,9 @@ class Book:
         check_settings(ledger, settings, path)
         if self.ids.length > known.length:
             self.journal.append(e.NewPool(pool=identify(pool, self.ids), at=self._time()))
+            ledger.apply(self.journal.records[-1])
+        if ledger.picks != PICKS_VERSION:
+            self.journal.append(e.NewPicks(version=PICKS_VERSION, at=self._time()))
             ledger.apply(self.journal.records[-1])
         return ledger
 

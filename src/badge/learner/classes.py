@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.journal.events import Id, Label
 
-__all__ = ["Classes", "Code", "as_plain", "short"]
+__all__ = ["Classes", "Code", "as_plain", "one_class", "short"]
 
 #: classes that a number of them may ask for
 MOST = 10_000_000
@@ -116,6 +116,19 @@ class Classes:
         if isinstance(one, int | str) and not isinstance(one, bool) and one in self._position:
             return self._position[one]
         raise InputError(f"label {as_plain(label)!r} of id {id} is not one of the classes: {short(self.names)}")
+
+
+def one_class(classes: Classes, targets: NDArray[np.int64]) -> str | None:
+    """The sentence that all labels are of one class, where they are.
+
+    >>> one_class(Classes(["cat", "dog"]), np.array([1, 1, 1]))
+    "all 3 labels so far are 'dog'"
+    """
+    if not len(targets) or len(np.unique(targets, axis=0)) > 1:
+        return None
+    row = targets[0]
+    code: Code = tuple(np.flatnonzero(row).tolist()) if classes.multilabel else int(row)
+    return f"all {len(targets):,} labels so far are {classes.decode(code)!r}"
 
 
 def as_plain(label: Any) -> Any:

@@ -22,7 +22,7 @@ from badge.learner.advice import Advice, advice
 from badge.learner.agreement import Agreement, agreement
 from badge.learner.arguments import check_arguments, first_batch
 from badge.learner.book import Book
-from badge.learner.classes import Classes
+from badge.learner.classes import Classes, one_class
 from badge.learner.explaining import explained, last_pick
 from badge.learner.history import History, Story
 from badge.learner.ids import Ids, own_ids
@@ -126,9 +126,12 @@ class ActiveLearner:
         """The `k` ids to label next, in pick order, never one that is labelled, skipped or pending.
 
         While the labels hold fewer than two classes there is nothing to learn from them: the batch is drawn uniformly,
-        which gives the paper's M initial examples. So it is, with a warning, while no model can be trained because too
-        little has been labelled. `people` is the number of people who label each id (`of` is its old name). Labels can
-        be told while this trains; ids that got one meanwhile are left out.
+        which gives the paper's M initial examples, or picked by `first`. With labels of one class only, a `Frozen`
+        trainer's embeddings are covered instead. The batch is also drawn uniformly, with a warning, while no model can
+        be trained because too little has been labelled. `uniform_because` says why no model picked.
+
+        `people` is the number of people who label each id (`of` is its old name). Labels can be told while this trains;
+        ids that got one meanwhile are left out.
         """
         k, people, progress = whole(k, "k"), whole(people if of is None else of, "people"), flag(progress, "progress")
         book, work = self._book, self._work
@@ -268,12 +271,14 @@ class ActiveLearner:
 
     def advice(self) -> Advice:
         """Whether more labels are worth it: do predictions still change, and how often were they right?"""
-        stability, labels = self._book.look(lambda now: (list(now.stability), len(now.labels)))
-        return advice(stability, self.history, labels)
+        stability, labels, only = self._book.look(
+            lambda now: (list(now.stability), len(now.labels), one_class(now.classes, now.labeled()[1]))
+        )
+        return advice(stability, self.history, labels, only)
 
     @property
     def uniform_because(self) -> str | None:
-        """Why the last batch was drawn uniformly, where no model could be trained on the labels; else None."""
+        """Why no model picked the last batch although there are labels, and what picked it; else None."""
         return self._book.look(lambda now: now.asks[-1][1].uniform if now.asks else None)
 
     def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:

@@ -43,6 +43,7 @@ class Ledger:
         self.header: e.Header | None = None
         self.pool: e.PoolId | None = None  # after it grew last
         self.strategy: str | dict[str, Any] = ""
+        self.picks: int | None = None  # version of the picks
         self.labels: dict[Id, Code] = {}
         self.pending: dict[Id, int] = {}  # asked and not labelled -> number of people; in the order asked
         self.skipped: dict[Id, str | None] = {}  # -> reason
@@ -189,6 +190,8 @@ class Ledger:
                 self.strategy, self.memory = record.strategy, None
             case e.NewPool():
                 self.pool = record.pool
+            case e.NewPicks():
+                self.picks = record.version
             case e.Lost():
                 self.broken = True
             case e.Header():
@@ -208,7 +211,7 @@ class Ledger:
     def _header(self, record: e.Header) -> None:
         if self.header is not None:
             raise InputError("a second header")
-        self.header, self.pool, self.strategy = record, record.pool, record.strategy
+        self.header, self.pool, self.strategy, self.picks = record, record.pool, record.strategy, record.picks
         given = self.ids.plain(record.initial.ids)
         for id, code in zip(given, self.encode(given, record.initial.labels), strict=True):
             self.set(id, code)

@@ -24,7 +24,7 @@ from badge.errors import BadgeError, InputError, ModelError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
-from badge.learner.classes import Classes, Code
+from badge.learner.classes import Classes, Code, one_class
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes, plain_state
@@ -39,6 +39,8 @@ from badge.training.fit import align, fit_model, prepared
 __all__ = ["Snapshot", "Work", "without_taken"]
 
 IntArray = NDArray[np.int64]
+#: a strategy for the time without a model, and its embeddings (None: those of a frozen encoder)
+Cold = tuple[Strategy, Outputs | None]
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Work:
         self._trained: tuple[object, Any] | None = None  # (which labels, the model of them)
         self._predicted: tuple[object, Outputs] | None = None
         self._seen: tuple[Any, Any] | None = None  # (the trainer, the pool as it sees it)
-        self.first: tuple[Strategy, Outputs | None] | None = None  # what picks before there is a model, and from what
+        self.first: Cold | None = None  # what picks before there is a model, and from what
 
     def use(self, strategy: Any) -> None:
         self.strategy = strategies.get(strategy)
@@ -170,20 +172,26 @@ class Work:
                     stacklevel=3,
                 )
         if outputs is None and not (learns and blind):
-            return e.Ask(round=state.round, ids=self.ids.at(self._without_model(state, k)), uniform=reason)
+            cold, found = self.first, " and the batch was drawn uniformly"
+            if len(state.targets) and not learns and not blind:
+                if cold is None and hasattr(self.trainer, "prepare"):  # a frozen encoder: embeddings without a model
+                    cold = strategies.get("kmeanspp"), None
+                found = found if cold is None else " and the batch was picked by embeddings alone"
+                reason = f"{one_class(state.classes, state.targets)}: there is nothing to learn yet,{found}"
+            return e.Ask(round=state.round, ids=self.ids.at(self._without_model(state, k, cold)), uniform=reason)
         picks, memory = self._pick(state, outputs, k)
         advance(1)
         seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
-    def _without_model(self, state: Snapshot, k: int) -> IntArray:
+    def _without_model(self, state: Snapshot, k: int, cold: Cold | None) -> IntArray:
         """Positions of a batch before there is a model: by the strategy for a cold start, or uniformly."""
         rng = derive(self.seed, "ask", state.round)
-        if self.first is None:
+        if cold is None:
             drawn: IntArray = rng.choice(state.candidates, size=k, replace=False)
             return drawn
-        strategy, given = self.first
+        strategy, given = cold
         outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
         return choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
 

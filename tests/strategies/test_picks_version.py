@@ -1,0 +1,58 @@
+"""The picks of every strategy on a fixed pool, as hashes: they change with PICKS_VERSION, or not at all.
+
+`PYTHONPATH=src python tests/strategies/test_picks_version.py` prints the table for the code as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+import badge
+from badge.core.catalog import STRATEGIES
+from badge.core.picks import PICKS_VERSION
+
+#: the version of the picks that the hashes below are of
+VERSION = 1
+HASHES: dict[str, str] = {
+    "badge": "4e7d601efe03",
+    "coreset": "d1e1e62f8c27",
+    "conf": "17d0d0e58973",
+    "marg": "0b920ce1d023",
+    "entropy": "9e834b16bb5f",
+    "albl": "bdd7668686b0",
+    "rand": "dd9f20e4e577",
+    "kdpp": "f1aff0237519",
+    "kcenter-grad": "93b8d8ab0211",
+    "kmeanspp": "89bfa93cf228",
+    "typiclust": "84281983ca47",
+}
+
+
+def picks_of(strategy: str) -> str:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(12, 16)) * 2
+    z = np.concatenate([centres[rng.integers(12, size=600)] + rng.normal(size=(600, 16)), centres[:4]])
+    out = badge.Outputs.from_logits(z @ rng.normal(size=(16, 5)) * 0.4, z)
+    found = []
+    for seed in range(3):
+        for k in (1, 20):
+            chosen = badge.select_from(out, k=k, strategy=strategy, seed=seed, exclude=np.arange(40))
+            found += [*chosen.tolist(), -1]
+    return hashlib.blake2b(repr(found).encode(), digest_size=6).hexdigest()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_picks_are_those_of_their_version(strategy: str) -> None:
+    assert VERSION == PICKS_VERSION, "the picks' version was raised: print the hashes anew, and store them with it"
+    assert strategy in HASHES, f"a new strategy: add {strategy!r}: {picks_of(strategy)!r} to HASHES"
+    assert picks_of(strategy) == HASHES[strategy], (
+        "other picks for the same seed: raise PICKS_VERSION, store new hashes"
+    )
+
+
+if __name__ == "__main__":
+    for name in STRATEGIES:
+        print(f'    "{name}": "{picks_of(name)}",')
