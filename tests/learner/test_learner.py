@@ -317,3 +317,15 @@ def test_the_old_name_of_the_number_of_people_is_taken() -> None:
     learner.ask(2, of=2)
     learner.ask(2, 2)
     assert set(learner._book.ledger().pending.values()) == {2}
+
+
+def test_a_strategy_that_declares_nothing_gets_everything_labelled_outputs_included() -> None:
+    seen: list[Any] = []
+
+    def own(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: badge.Outputs | None = None) -> Any:
+        seen.append((outputs.probabilities.shape, outputs.embeddings.shape, None if labeled is None else len(labeled)))
+        return np.arange(k)
+
+    learner = make(strategy=own, initial={i: int(TRUTH[i]) for i in range(10)})
+    learner.ask(3)
+    assert seen == [((50, 3), (50, 3), 10)]

@@ -172,28 +172,31 @@ class Work:
                     stacklevel=3,
                 )
         if outputs is None and not (learns and blind):
-            cold, found = self.first, " and the batch was drawn uniformly"
-            if len(state.targets) and not learns and not blind:
-                if cold is None and hasattr(self.trainer, "prepare"):  # a frozen encoder: embeddings without a model
-                    cold = strategies.get("kmeanspp"), None
-                found = found if cold is None else " and the batch was picked by embeddings alone"
-                reason = f"{one_class(state.classes, state.targets)}: there is nothing to learn yet,{found}"
-            return e.Ask(round=state.round, ids=self.ids.at(self._without_model(state, k, cold)), uniform=reason)
+            return self._without_model(state, k, reason, None if blind else one_class(state.classes, state.targets))
         picks, memory = self._pick(state, outputs, k)
         advance(1)
         seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
-    def _without_model(self, state: Snapshot, k: int, cold: Cold | None) -> IntArray:
-        """Positions of a batch before there is a model: by the strategy for a cold start, or uniformly."""
-        rng = derive(self.seed, "ask", state.round)
+    def _without_model(self, state: Snapshot, k: int, reason: str | None, one_class: str | None) -> e.Ask:
+        """A batch before there is a model: by the strategy for a cold start, or uniformly.
+
+        With labels of one class, a frozen encoder's embeddings are covered: rare classes are the ordinary case.
+        """
+        rng, cold = derive(self.seed, "ask", state.round), self.first
+        if one_class and cold is None and hasattr(self.trainer, "prepare"):
+            cold = strategies.get("kmeanspp"), None
         if cold is None:
-            drawn: IntArray = rng.choice(state.candidates, size=k, replace=False)
-            return drawn
-        strategy, given = cold
-        outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
-        return choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
+            picks: IntArray = rng.choice(state.candidates, size=k, replace=False)
+        else:
+            strategy, given = cold
+            outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
+            picks = choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
+        if one_class:
+            how = "drawn uniformly" if cold is None else "picked by embeddings alone"
+            reason = f"{one_class}: there is nothing to learn yet, and the batch was {how}"
+        return e.Ask(round=state.round, ids=self.ids.at(picks), uniform=reason)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
         """The positions that the strategy picks, and what changed in its memory."""
