@@ -225,7 +225,7 @@ def _round(
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
     # A strategy that reads nothing needs no pass over the pool: only its batch is looked at. A frozen encoder has kept
     # its pass, and the rest of it costs next to nothing.
-    unread = not strategies.declaration(learner.strategy).reads and isinstance(trainer, Trainer)
+    unread = not strategies.declaration(strategies.get(learner.strategy)).reads and isinstance(trainer, Trainer)
     batch = predict(model, torch.from_numpy(dataset.X_train[ids])) if unread else learner.outputs[ids]
     mean_norm, diversity = _mean_norm_and_log_det(batch)
     return replace(

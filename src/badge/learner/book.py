@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from badge.core.locking import ThreadLock
+from badge.core.log import log
 from badge.core.picks import PICKS_VERSION
 from badge.core.rng import fresh_seed
 from badge.journal import FORMAT, Event, InMemory, Journal
@@ -44,7 +45,11 @@ class Book:
                     pool=identify(pool, self.ids),
                     classes=settings.classes,
                     strategy=settings.strategy,
-                    seed=fresh_seed() if settings.seed is None else settings.seed,
+                    seed=fresh_seed()
+                    if settings.seed is None
+                    else 0
+                    if settings.seed == "recorded"
+                    else int(settings.seed),
                     initial=settings.initial or e.Initial(ids=[], labels=[]),
                     multilabel=settings.multilabel,
                     first=settings.first,
@@ -57,6 +62,13 @@ class Book:
         check_pool(known, pool, self.ids, path)
         ledger = self._replayed()
         check_settings(ledger, settings, path)
+        log.info(
+            "resuming %s: %d events, %d labels, %d pending",
+            path,
+            ledger.number,
+            len(ledger.labels),
+            len(ledger.pending),
+        )
         if self.ids.length > known.length:
             self.journal.append(e.NewPool(pool=identify(pool, self.ids), at=self._time()))
             ledger.apply(self.journal.records[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,10 @@ from badge.learner.advice import Advice, advice
 from badge.learner.agreement import Agreement, agreement
 from badge.learner.arguments import check_arguments, first_batch
 from badge.learner.book import Book
-from badge.learner.classes import Classes, one_class
+from badge.learner.classes import Classes, one_class, short
 from badge.learner.explaining import explained, last_pick
 from badge.learner.history import History, Story
-from badge.learner.ids import Ids, own_ids
+from badge.learner.ids import Ids, listed, own_ids
 from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
@@ -52,6 +52,7 @@ class ActiveLearner:
     arguments, e.g. `functools.partial(badge.predict, tokenizer=tokenizer)`. `on_event(event)` is called with every event
     after it is on disk. With `multilabel=True` a label is a list of classes. `first` picks while there is no model, in place
     of a uniform draw: "typiclust" or "kmeanspp", from `embeddings` [N, D] of a pretrained model, or those of a `Frozen`.
+    `seed` is a whole number or None, which draws one; without it a journal goes on with its own, and a new one has 0.
 
     With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
     same journal goes on with the same picks: they depend on the seed, the pool, the labels told and the number of asks
@@ -76,7 +77,7 @@ class ActiveLearner:
         *,
         classes: int | Sequence[Label],
         strategy: str | Any = "badge",
-        seed: int | None = 0,
+        seed: int | Literal["recorded"] | None = "recorded",
         initial: Mapping[Any, Any] | None = None,
         journal: str | os.PathLike[str] | Journal | None = None,
         ids: Sequence[Id] | str | None = None,
@@ -88,7 +89,9 @@ class ActiveLearner:
     ) -> None:
         check_arguments(trainer, journal, initial, predict)
         multilabel, n = flag(multilabel, "multilabel"), length(pool)
-        generator(seed)  # refuses what is not a seed
+        recorded = isinstance(seed, str) and seed == "recorded"
+        if not recorded:
+            generator(seed)  # type: ignore[arg-type]  # refuses what is not a seed
         cold = first_batch(first, embeddings, trainer, n)
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
@@ -96,7 +99,7 @@ class ActiveLearner:
         settings = Settings(
             classes=known.header,
             strategy=describe(strategy),
-            seed=None if seed is None else int(seed),
+            seed=seed if recorded or seed is None else int(seed),
             initial=None if initial is None else Ledger(names, known).initial(dict(initial.items())),
             multilabel=multilabel,
             first=None if first is None else describe(first),
@@ -113,7 +116,7 @@ class ActiveLearner:
         assert ledger.header is not None
         self.seed = ledger.header.seed
         self._work = Work(pool, names, trainer, predict, self.seed)
-        self._work.use(current_strategy(ledger, strategy))
+        self._work.use(current_strategy(ledger, strategy, self._journal.path))
         self._work.first = cold
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
@@ -152,13 +155,24 @@ class ActiveLearner:
         self._notify(event)
         return book.ids.array(record.ids)
 
-    def tell(self, ids: Iterable[Any], labels: Iterable[Any], by: str | None = None, unasked: bool = False) -> None:
+    def tell(
+        self,
+        ids: Iterable[Any] | Mapping[Any, Any],
+        labels: Iterable[Any] | None = None,
+        by: str | None = None,
+        unasked: bool = False,
+    ) -> None:
         """Take labels of pending ids: all of a batch, or some of it. A label that is known already has no effect.
 
+        `tell({id: label})` is the same as `tell([id], [label])`.
         `by` says who labelled; the majority counts where several people label an id. `unasked=True` also takes labels of
         ids that were never asked.
         """
         unasked = flag(unasked, "unasked")
+        if labels is None:
+            if not isinstance(ids, Mapping):
+                raise InputError(f"labels are missing: tell(ids, labels), or tell({{id: label}}), not {short(ids)}")
+            labels, ids = list(ids.values()), list(ids)
         self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
@@ -307,7 +321,8 @@ class ActiveLearner:
 
     @property
     def strategy(self) -> Any:
-        return self._work.strategy
+        """What picks: its name, or the object that was given; `use` changes it."""
+        return self._work.given
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -325,6 +340,16 @@ class ActiveLearner:
         """What the model says about the whole pool; row numbers are positions."""
         with self._work.busy():
             return self._work.outputs(self._book.look(Snapshot.of))
+
+    def score(self, examples: Any, labels: Iterable[Any]) -> float:
+        """The accuracy of the model on other examples of the same kind as the pool."""
+        with self._work.busy():
+            state = self._book.look(Snapshot.of)
+            said = self._work.said(state, examples)
+        told = [state.classes.encode(label, n) for n, label in enumerate(listed(labels, "labels"))]
+        if len(told) != len(said):
+            raise InputError(f"{len(said)} examples and {len(told)} labels: one label for each example is needed")
+        return sum(a == b for a, b in zip(said, told, strict=True)) / len(told)
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
         """Why the last batch, from the model that picked it; or these ids, from the model as it is now."""
@@ -351,6 +376,12 @@ class ActiveLearner:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        raise InputError(
+            "a learner holds an open journal and cannot be copied or pickled: open it again from its journal, or keep "
+            "learner.model"
+        )
 
     def __repr__(self) -> str:
         labelled, pending = self._book.look(lambda now: (len(now.labels), len(now.pending)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ class Settings:
 
     classes: int | list[Label]
     strategy: str | dict[str, Any]
-    seed: int | None  #: None: the recorded one, or a fresh one
+    seed: int | str | None  #: None: the recorded one, or a fresh one; "recorded": the recorded one, or 0
     initial: e.Initial | None  #: None: the recorded ones, or none
     multilabel: bool
     first: str | dict[str, Any] | None
@@ -79,7 +80,7 @@ def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
     assert header is not None
     for field in ("seed", "initial", "multilabel"):
         theirs, yours = getattr(header, field), getattr(settings, field)
-        if yours is not None and theirs != yours:
+        if yours not in (None, "recorded") and theirs != yours:
             _refuse(path, field, theirs, yours)
     picked = any(ask.select_seconds is not None for _, ask in ledger.asks)
     if not picked and header.first != settings.first:  # once a model has picked, `first` has no effect
@@ -100,9 +101,12 @@ def _fits(yours: int | list[Label], first: int | list[Label], now: int | list[La
     return False
 
 
-def current_strategy(ledger: Ledger, given: Any) -> Any:
+def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
     """The strategy in force: the one given, or the one of the last `use` where the journal's first is given."""
-    return given if describe(given) == ledger.strategy else ledger.strategy
+    if describe(given) == ledger.strategy:
+        return given
+    warnings.warn(f"{path} began with {describe(given)} and uses {ledger.strategy} since: it goes on so", stacklevel=3)
+    return ledger.strategy
 
 
 def describe(strategy: Any) -> str | dict[str, Any]:

@@ -5,6 +5,7 @@ Nothing here looks at the ledger, so that labels can be told while it runs.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from badge import strategies
 from badge.core.locking import ThreadLock
+from badge.core.log import log
 from badge.core.rng import derive
 from badge.core.rows import Listed
 from badge.errors import BadgeError, InputError, ModelError
@@ -102,6 +104,7 @@ class Work:
         self.first: Cold | None = None  # what picks before there is a model, and from what
 
     def use(self, strategy: Any) -> None:
+        self.given = strategy
         self.strategy = strategies.get(strategy)
         self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
         self._blank = {} if self._memory is None else plain_state(self._memory)
@@ -124,6 +127,7 @@ class Work:
         rng = derive(self.seed, "train", state.label_round)
         model = fit_model(self.trainer, take(self._examples(), state.labeled), state.targets, rng)
         self.seconds["train"] = time.perf_counter() - started
+        log.info("trained on %d labels in %.2f s", len(state.labeled), self.seconds["train"])
         if keep:
             self._trained = (state.taught, model)
         return model
@@ -139,14 +143,23 @@ class Work:
             return self._predicted[1]
         model = self.model(state, keep)
         started = time.perf_counter()
-        said = _predicting(self.predict, state.classes.multilabel)(model, self._examples())
-        outputs = align(said, model, state.class_count, state.classes.multilabel)
+        outputs = self._predicted_by(model, state, self._examples())
         if len(outputs) != self.ids.length:
             raise InputError(f"predict gave {len(outputs)} rows for a pool of {self.ids.length}")
         self.seconds["predict"] = time.perf_counter() - started
+        log.info("predicted %d examples in %.2f s", len(outputs), self.seconds["predict"])
         if keep:
             self._predicted = (state.taught, outputs)
         return outputs
+
+    def _predicted_by(self, model: Any, state: Snapshot, examples: Any) -> Outputs:
+        said = _predicting(self.predict, state.classes.multilabel)(model, examples)
+        return align(said, model, state.class_count, state.classes.multilabel)
+
+    def said(self, state: Snapshot, examples: Any) -> list[Code]:
+        """The predicted classes of examples that are not in the pool."""
+        outputs = self._predicted_by(self.model(state), state, prepared(self.trainer, examples))
+        return state.classes.predicted(outputs.probabilities[:].numpy(force=True))
 
     def batch(self, state: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
         """The next batch; with `looks`, also what the model takes it for and how far it differs from the one before.
@@ -196,6 +209,12 @@ class Work:
         if one_class:
             how = "drawn uniformly" if cold is None else "picked by embeddings alone"
             reason = f"{one_class}: there is nothing to learn yet, and the batch was {how}"
+        log.log(
+            logging.WARNING if reason else logging.INFO,
+            "picked %d without a model%s",
+            k,
+            f": {reason}" if reason else "",
+        )
         return e.Ask(round=state.round, ids=self.ids.at(picks), uniform=reason)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
@@ -214,6 +233,7 @@ class Work:
         if memory is not None:
             memory.picked(self.ids.keys(self.ids.at(picks)))
         self.seconds["select"] = time.perf_counter() - started
+        log.info("picked %d in %.2f s", k, self.seconds["select"])
         return picks, None if memory is None else changes(state.memory, plain_state(memory))
 
     def _look(self, state: Snapshot, outputs: Outputs, picks: IntArray) -> dict[str, Any]:
