@@ -63,7 +63,7 @@ def test_a_pool_may_grow_at_its_end(tmp_path: Path) -> None:
         assert learner.pending.tolist() == reference
         assert [event["event"] for event in journal.read(path)].count("pool") == 1
     for pool, message in (
-        (X[:40], "its pool has 60 examples, yours 40; a pool may grow, not lose"),
+        (X[:40], "its pool has 60 examples, yours 40; only a pool with ids of its own may lose"),
         (X[::-1], "different"),
     ):
         with pytest.raises(JournalError, match=message):

@@ -101,6 +101,37 @@ def repair(file: _File) -> None:
     typer.echo(f"{file}: {repair_journal(file)}")
 
 
+@app.command("erase", cls=Once)
+def erase(
+    file: _File,
+    ids: Annotated[list[str], typer.Option("--id", help='An id to erase; several are given one by one. "7": text.')],
+) -> None:
+    """Take examples out of a journal: their ids, labels and predictions. It is rewritten whole; copies are not touched.
+
+    Example: badge journal erase labels.jsonl --id img/0007.jpg --id img/0012.jpg
+    """
+    from badge.errors import InputError
+    from badge.journal import erase as erase_from
+    from badge.journal import records_of
+    from badge.learner.withdrawing import mentioned
+
+    known = mentioned(records_of(file))
+    meant = []
+    for text in ids:
+        quoted = len(text) > 1 and text[0] == text[-1] == '"'
+        number = int(text) if not quoted and text.lstrip("-").isdecimal() and text.isascii() else None
+        found = [id for id in (number, text, text[1:-1] if quoted else None) if id is not None and id in known]
+        if not found:
+            raise InputError(f"{file} holds nothing about {text!r}: give an id as `badge journal export` shows it")
+        meant.append(found[0])
+    events = erase_from(file, meant)
+    kept = sorted(other.name for other in file.parent.glob(f"{file.name}.damaged*"))
+    copies = f"; {', '.join(kept)} beside it is as it was" if kept else ""
+    typer.echo(
+        f"{file}: {len(meant):,} examples erased from {events:,} events, the journal was rewritten whole{copies}"
+    )
+
+
 @app.command("export", cls=Once)
 def export(
     file: _File,

@@ -1,5 +1,6 @@
 """Append-only JSON lines: what was asked and told, and what a run measured."""
 
+from badge.journal.erase import erase
 from badge.journal.events import FORMAT, Event
 from badge.journal.file import InMemory, Journal, first_and_last, read, records_of
 from badge.journal.repair import Repair, examine, repair
@@ -10,6 +11,7 @@ __all__ = [
     "InMemory",
     "Journal",
     "Repair",
+    "erase",
     "examine",
     "first_and_last",
     "read",

@@ -8,6 +8,7 @@ A loop (`badge.ActiveLearner`) writes
     class     a new class                      use       a change of strategy
     pool      the pool has grown               test      a test sample, never trained on
     picks     a newer badge: the same seed gives other picks from here on
+    withdraw  examples left the pool           return    and came back             erased  `badge journal erase`
     decide    labels set by one person, whatever others said
     remark    a comment on an example, or a flag
 
@@ -29,6 +30,7 @@ __all__ = [
     "Data",
     "Decide",
     "End",
+    "Erased",
     "Event",
     "Failed",
     "Header",
@@ -46,6 +48,7 @@ __all__ = [
     "Release",
     "Remark",
     "Resume",
+    "Return",
     "Round",
     "SetAside",
     "Skip",
@@ -54,6 +57,7 @@ __all__ = [
     "Tell",
     "Unskip",
     "Use",
+    "Withdraw",
     "now",
 ]
 
@@ -273,6 +277,26 @@ class NewPool(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Withdraw(Record):
+    kind = "withdraw"
+    ids: list[Id]  #: of examples that are no longer in the pool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Return(Record):
+    kind = "return"
+    ids: list[Id]  #: of withdrawn examples that are in the pool again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erased(Record):
+    """In place of an event about an erased example; with `examples`, at the end: their number."""
+
+    kind = "erased"
+    examples: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewPicks(Record):
     """The journal goes on under another version of the picks: the same seed gives other picks from here on."""
 
@@ -343,7 +367,7 @@ class End(Record):
 
 _TYPES: tuple[type[Record], ...] = (
     Header, Ask, Tell, Relabel, Skip, Unskip, Release, Decide, Remark, SetAside, AddClass,
-    Use, NewPool, NewPicks, Lost, Start, Round, Resume, Failed, End,
+    Use, NewPool, Withdraw, Return, Erased, NewPicks, Lost, Start, Round, Resume, Failed, End,
 )  # fmt: skip
 KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 

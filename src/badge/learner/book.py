@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,14 +11,14 @@ from typing import Any, TypeVar
 from badge.core.locking import ThreadLock
 from badge.core.log import log
 from badge.core.picks import PICKS_VERSION
-from badge.core.rng import fresh_seed
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
-from badge.learner.classes import Code
+from badge.learner.classes import Code, short
 from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
 from badge.learner.ledger import Checked, Ledger
 from badge.learner.opening import Settings, check_settings, header_of, ledger_of
+from badge.learner.withdrawing import mentioned
 
 __all__ = ["Book"]
 
@@ -45,11 +46,7 @@ class Book:
                     pool=identify(pool, self.ids),
                     classes=settings.classes,
                     strategy=settings.strategy,
-                    seed=fresh_seed()
-                    if settings.seed is None
-                    else 0
-                    if settings.seed == "recorded"
-                    else int(settings.seed),
+                    seed=settings.new_seed(),
                     initial=settings.initial or e.Initial(ids=[], labels=[]),
                     multilabel=settings.multilabel,
                     first=settings.first,
@@ -60,22 +57,33 @@ class Book:
             return self._replayed()
         known = [record.pool for record in records if isinstance(record, e.Header | e.NewPool)][-1]
         check_pool(known, pool, self.ids, path)
+        if self.ids.own is not None:
+            self.ids.gone = {id for id in mentioned(records) if id not in self.ids}
         ledger = self._replayed()
         check_settings(ledger, settings, path)
-        log.info(
-            "resuming %s: %d events, %d labels, %d pending",
-            path,
-            ledger.number,
-            len(ledger.labels),
-            len(ledger.pending),
-        )
-        if self.ids.length > known.length:
-            self.journal.append(e.NewPool(pool=identify(pool, self.ids), at=self._time()))
-            ledger.apply(self.journal.records[-1])
-        if ledger.picks != PICKS_VERSION:
-            self.journal.append(e.NewPicks(version=PICKS_VERSION, at=self._time()))
-            ledger.apply(self.journal.records[-1])
+        log.info("resuming %s: %d events, %d labels", path, ledger.number, len(ledger.labels))
+        for record in self._news(ledger, known, pool):
+            self.journal.append(record)
+            ledger.apply(record)
         return ledger
+
+    def _news(self, ledger: Ledger, known: e.PoolId, pool: Any) -> Iterator[e.Record]:
+        """What is new since the journal was last open: other examples in the pool, another version of the picks."""
+        gone = self.ids.sort(self.ids.gone - ledger.withdrawn.keys())
+        back = [id for id in ledger.withdrawn if id in self.ids]
+        if gone:
+            warnings.warn(
+                f"{len(gone):,} examples of {self.journal.path} are no longer in the pool ({short(gone)}): they are "
+                "withdrawn until they come back",
+                stacklevel=5,
+            )
+            yield e.Withdraw(ids=gone, at=self._time())
+        if back:
+            yield e.Return(ids=back, at=self._time())
+        if self.ids.length != known.length or gone or back:
+            yield e.NewPool(pool=identify(pool, self.ids), at=self._time())
+        if ledger.picks != PICKS_VERSION:
+            yield e.NewPicks(version=PICKS_VERSION, at=self._time())
 
     def _replayed(self, number: int | None = None) -> Ledger:
         path, records = self.journal.path, self.journal.records

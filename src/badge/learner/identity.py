@@ -35,14 +35,21 @@ def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
     if (recorded.sample is not None) != (ids.own is not None):
         begun = "with ids of its own: give them again" if recorded.sample else "without ids: examples go by position"
         raise JournalError(f"{path} was begun {begun}", in_python="pass ids=" if recorded.sample else "leave out ids=")
-    if yours < theirs:
-        raise JournalError(f"{path} belongs to another pool, or it shrank: {sizes}; a pool may grow, not lose examples")
+    if recorded.sample is None and yours < theirs:
+        raise JournalError(
+            f"{path} belongs to another pool, or it shrank: {sizes}; only a pool with ids of its own may lose examples"
+        )
     if recorded.sample is None:
         sample = sample_of(theirs)
     else:
         gone = [id for id in recorded.sample if id not in ids]
+        if len(gone) > len(recorded.sample) // 2:
+            raise JournalError(
+                f"{path} belongs to another pool: {sizes}, and the id {gone[0]!r} is not in yours, nor are "
+                f"{len(gone) - 1} others of {len(recorded.sample)} that were looked for"
+            )
         if gone:
-            raise JournalError(f"{path} belongs to another pool: {sizes}, and the id {gone[0]!r} is not in yours")
+            return  # some examples were withdrawn: the others are known by their ids
         sample = ids.positions(recorded.sample)
     digest = sample_digest(open_pool(pool), sample)
     if None not in (digest, recorded.digest) and digest != recorded.digest:

@@ -40,6 +40,9 @@ class Ids:
         self.own = None if own is None else list(own)
         #: whether some ids are whole numbers
         self.numbers = own is None or any(isinstance(id, int) for id in own)
+        #: ids that a journal knows and the pool no longer has; taken only while that journal is replayed
+        self.gone: set[Id] = set()
+        self.replaying = False
         self._position = None if self.own is None else {id: position for position, id in enumerate(self.own)}
         given = self.own
         numbers = [id for id in given or () if isinstance(id, int)]
@@ -57,7 +60,10 @@ class Ids:
 
     def positions(self, ids: Iterable[Id]) -> IntArray:
         found: Iterable[Any] = ids if self._position is None else (self._position[id] for id in ids)
-        return np.fromiter(found, dtype=np.int64)
+        try:
+            return np.fromiter(found, dtype=np.int64)
+        except KeyError as error:
+            raise InputError(f"id {error} was withdrawn: its example is not in the pool") from None
 
     def at(self, positions: Iterable[int]) -> list[Id]:
         return [int(p) if self.own is None else self.own[int(p)] for p in positions]
@@ -90,7 +96,7 @@ class Ids:
     def _one(self, value: Any) -> Id:
         if self._position is not None:
             id = _plain(value)
-            if id is None or id not in self._position:
+            if id is None or (id not in self._position and not (self.replaying and id in self.gone)):
                 raise InputError(f"id {value!r} is not one of the {self.length:,} ids of the pool")
             return id
         try:

@@ -239,6 +239,13 @@ class ActiveLearner:
         return self._book.look(lambda now: dict(now.skipped))
 
     @property
+    def withdrawn(self) -> dict[Id, Any]:
+        """Ids whose examples have left the pool: {id: label}, None where they had none."""
+        return self._book.look(
+            lambda now: {id: None if code is None else now.classes.decode(code) for id, code in now.withdrawn.items()}
+        )
+
+    @property
     def candidates(self) -> NDArray[Any]:
         """Ids that can still be asked, ascending."""
         return self._book.look(lambda now: now.ids.array(now.ids.at(now.candidates())))

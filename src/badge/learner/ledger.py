@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
+from badge.learner import withdrawing
 from badge.learner.classes import Classes, Code, short
 from badge.learner.ids import Ids, listed
 from badge.learner.memory import merged
@@ -47,6 +48,7 @@ class Ledger:
         self.labels: dict[Id, Code] = {}
         self.pending: dict[Id, int] = {}  # asked and not labelled -> number of people; in the order asked
         self.skipped: dict[Id, str | None] = {}  # -> reason
+        self.withdrawn: dict[Id, Code | None] = {}  # no longer in the pool -> the label that is kept
         self.people: dict[Id, int] = {}  # number of people, of ids that several are asked to label
         self.votes: dict[Id, dict[str, Code]] = {}  # of these ids, who gave which label
         self.decided: set[Id] = set()  # of these ids, those labelled by `relabel` whatever the votes
@@ -190,6 +192,8 @@ class Ledger:
                 self.strategy, self.memory = record.strategy, None
             case e.NewPool():
                 self.pool = record.pool
+            case e.Withdraw() | e.Return():
+                withdrawing.fold(self, record)
             case e.NewPicks():
                 self.picks = record.version
             case e.Lost():
@@ -202,11 +206,14 @@ class Ledger:
 
     def replay(self, records: Iterable[e.Record], path: object) -> None:
         """Fold a whole journal in; an event that contradicts those before it names its line."""
-        for record in records:
-            try:
+        self.ids.replaying = True
+        try:
+            for record in records:
                 self.apply(record)
-            except (InputError, TypeError, ValueError) as error:
-                raise JournalError(f"{path}, line {self.number}: {error}; the journal was changed by hand") from error
+        except (InputError, TypeError, ValueError) as error:
+            raise JournalError(f"{path}, line {self.number}: {error}; the journal was changed by hand") from error
+        finally:
+            self.ids.replaying = False
 
     def _header(self, record: e.Header) -> None:
         if self.header is not None:
@@ -322,14 +329,14 @@ class Ledger:
 
     def labeled(self) -> tuple[IntArray, IntArray]:
         """Positions and targets, sorted by id: the same arrays however the labels came in."""
-        ids = self.ids.sort(id for id in self.labels if id not in self.test)
+        ids = self.ids.sort(id for id in self.labels if id not in self.test and id in self.ids)
         return self.ids.positions(ids), self.classes.targets([self.labels[id] for id in ids])
 
     def candidates(self) -> IntArray:
         """Positions that can still be asked, in the order in which samplers see them."""
         free = np.ones(self.ids.length, dtype=bool)
         for taken in (self.labels, self.pending, self.skipped):
-            free[self.ids.positions(taken)] = False
+            free[self.ids.positions(id for id in taken if id in self.ids)] = False
         return self.ids.order[free[self.ids.order]]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from badge.core.catalog import STRATEGIES
+from badge.core.rng import fresh_seed
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Label
@@ -29,6 +30,10 @@ class Settings:
     initial: e.Initial | None  #: None: the recorded ones, or none
     multilabel: bool
     first: str | dict[str, Any] | None
+
+    def new_seed(self) -> int:
+        """The seed of a journal that begins."""
+        return fresh_seed() if self.seed is None else 0 if self.seed == "recorded" else int(self.seed)
 
 
 def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Header | None:

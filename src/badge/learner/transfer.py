@@ -45,8 +45,9 @@ def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[s
     if ledger is None:
         return [{"id": id, "label": row.label, "by": row.by, "at": row.at} for id, row in last.items()]
     decode, rows = ledger.classes.decode, []
-    for id in {**ledger.labels, **ledger.votes}:
-        label = decode(ledger.labels[id]) if id in ledger.labels else None
+    labels = {**ledger.labels, **{id: code for id, code in ledger.withdrawn.items() if code is not None}}
+    for id in {**labels, **ledger.votes}:
+        label = decode(labels[id]) if id in labels else None
         row = {"id": id, "label": label, "by": last[id].by, "at": last[id].at}
         if votes := ledger.votes.get(id):
             row |= {"people": ledger.people[id], "votes": {by: decode(code) for by, code in votes.items()}}

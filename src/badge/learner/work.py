@@ -243,9 +243,11 @@ class Work:
 
         seen: dict[str, Any] = {"predicted": [state.classes.decode(code) for code in said(picks)]}
         if state.test:
-            seen["test"] = [state.classes.decode(code) for code in said(self.ids.positions(state.test))]
+            there = [id for id in state.test if id in self.ids]
+            codes = dict(zip(there, said(self.ids.positions(there)), strict=True))
+            seen["test"] = [state.classes.decode(codes[id]) if id in codes else None for id in state.test]
         if state.stop_revision != state.revision:  # a new model
-            ids = list(state.stop) or stop_set(self.ids, self.seed)
+            ids = [id for id in state.stop if id in self.ids] or stop_set(self.ids, self.seed)
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
             seen["stop"] = compare(state.stop, now, state.revision, len(state.labeled))
         return seen
