@@ -14,6 +14,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.core.names import path_of
@@ -23,6 +24,7 @@ from badge.journal.events import Event, Record
 from badge.journal.last import Last, digest, forget_last, read_last, remark, write_last
 from badge.journal.lines import decode, encode, parse
 from badge.journal.schema import typed
+from badge.journal.snapshot import Records, Snapshot, read_snapshot, write_snapshot
 
 __all__ = ["InMemory", "Journal", "bytes_of", "first_and_last", "read", "records_of"]
 
@@ -78,6 +80,7 @@ class InMemory:
 
     path = None
     closed = False
+    snapshot: Snapshot | None = None
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -88,6 +91,8 @@ class InMemory:
     def check_writable(self) -> None: ...
 
     def settle(self) -> None: ...
+
+    def keep(self, state: dict[str, Any], events: int) -> None: ...
 
     def close(self) -> None: ...
 
@@ -133,25 +138,33 @@ class Journal:
                 raise JournalError(f"cannot open the journal {self.path}: it is not a file")
             _lock(fd, self.path)
             sync_folder(self.path.parent)
-            last, data = read_last(self._place), _read_from(fd, 0)
-            found = parse(data, self.path, last)
+            last = read_last(self._place)
+            known = read_snapshot(self._place, fd) if self._sync else None
+            before, size = (known.events, known.size) if known else (0, 0)
+            first, data = _first_line(fd), _read_from(fd, size)
+            if isinstance(last, Last) and last.first != digest(first) and before:
+                last = "is of another journal"
+            found = parse(data, self.path, last, before)
             if found.torn_bytes:
-                os.ftruncate(fd, found.sound_bytes)  # its append never returned
+                os.ftruncate(fd, size + found.sound_bytes)  # its append never returned
         except OSError as error:
             os.close(fd)
             raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
         except BaseException:
             os.close(fd)
             raise
-        self.records = [typed(event) for event in found.events]
-        self._end, self._newline_missing = found.sound_bytes, found.newline_missing
-        self._first = digest(data.split(b"\n", 1)[0])
+        self.records = Records(self._place, before, size, [typed(event) for event in found.events])
+        #: the state that somebody made of the first events, which were not read again
+        self.snapshot = known
+        self._end, self._newline_missing = size + found.sound_bytes, found.newline_missing
+        self._first = digest(first)
         self._fd = fd
         _OPEN.add(self)
-        if self._sync and (said := remark(self._place, last, data, len(self.records))):
+        said = remark(self._place, last, self._first, len(self.records)) if self._sync else None
+        if self.records and (said or found.events):
+            self._note_last(data[: found.sound_bytes] if found.events else _read_from(fd, 0))
+        if said:
             warnings.warn(said, stacklevel=2)
-        if self.records:
-            self._note_last(data[: found.sound_bytes])
 
     def append(self, *records: Record) -> None:
         """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
@@ -186,6 +199,14 @@ class Journal:
             with suppress(OSError):
                 os.lseek(self._fd, self._end, os.SEEK_SET)
                 _write(self._fd, bytes(length))
+
+    def keep(self, state: dict[str, Any], events: int) -> None:
+        """Keep a state of the first `events`, which must be all, beside the journal: `snapshot` when it is opened again."""
+        with self._lock():
+            settled = not self._newline_missing and self._intent is None and self._cut is None
+            mine = self._sync and self._fd >= 0 and os.getpid() == self._pid
+            if mine and settled and events == len(self.records):
+                write_snapshot(self._place, self._fd, events, self._end, state)
 
     def settle(self) -> None:
         """Bring `records` in line with the file where an append was interrupted: what is there counts."""
@@ -222,7 +243,7 @@ class Journal:
         """Count what was written. An interrupt between two of these lines does no harm: all of it is done again."""
         assert self._intent is not None
         start, count, payload, added = self._intent
-        self.records[count:] = added
+        self.records.replace_from(count, added)
         self._newline_missing = False
         self._end = start + len(payload)
         if not count:
@@ -318,6 +339,12 @@ def _read_from(fd: int, start: int) -> bytes:
     os.lseek(fd, start, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
         return file.read()
+
+
+def _first_line(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
+    with open(fd, "rb", closefd=False) as file:
+        return file.readline().rstrip(b"\n")
 
 
 def _write(fd: int, payload: bytes) -> None:

@@ -36,8 +36,10 @@ class Last:
     number: int
     line: str
 
-    def problem(self, data: bytes, events: int) -> tuple[int, str] | None:
+    def problem(self, data: bytes, events: int, before: int = 0) -> tuple[int, str] | None:
         """The line that is wrong in a journal with this number of events, and why; None: all that was written is there.
+
+        `before`: the number of those events that stand before `data`, and are sound.
 
         >>> one, two = b'{"n":1, "event":"skip"}', b'{"n":2, "event":"skip"}'
         >>> last = Last(digest(one), 2, digest(two))
@@ -45,8 +47,8 @@ class Last:
         >>> last.problem(one + b"\\n", 1)
         (2, 'line 2 is missing at the end of the file: it had been written')
         """
-        lines = data.split(b"\n", max(self.number, 1))
-        if events and digest(lines[0]) != self.first:
+        lines = data.split(b"\n", max(self.number - before, 1))
+        if events and not before and digest(lines[0]) != self.first:
             return None  # another journal was put in its place
         if events < self.number:
             missing = (
@@ -54,7 +56,7 @@ class Last:
             )
             them = "they" if events + 1 < self.number else "it"
             return events + 1, f"{missing} missing at the end of the file: {them} had been written"
-        if digest(lines[self.number - 1]) != self.line:
+        if self.number > before and digest(lines[self.number - before - 1]) != self.line:
             return self.number, "another line stands here than the one that had been written"
         return None
 
@@ -102,9 +104,9 @@ def read_last(journal: Path) -> Last | str | None:
     return Last(found[2].decode(), int(found[3]), found[4].decode())
 
 
-def remark(journal: Path, last: Last | str | None, data: bytes, events: int) -> str | None:
-    """What to say about the file beside a journal at opening; None: it is as it should be."""
-    if isinstance(last, Last) and events and digest(data.split(b"\n", 1)[0]) != last.first:
+def remark(journal: Path, last: Last | str | None, first: str, events: int) -> str | None:
+    """What to say about the file beside a journal at opening; None: nothing. `first` is the digest of the first line."""
+    if isinstance(last, Last) and events and first != last.first:
         last = "is of another journal"
     if isinstance(last, Last):
         behind = events > last.number

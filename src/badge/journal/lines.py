@@ -72,24 +72,27 @@ class Contents:
     problem: tuple[int, str] | None = None  #: line and reason
 
 
-def scan(data: bytes, last: Last | str | None = None) -> Contents:
-    """Read a file to its end or its first problem; `last` is what the file beside it says about its last line."""
+def scan(data: bytes, last: Last | str | None = None, before: int = 0) -> Contents:
+    """Read a file to its end or its first problem; `last` is what the file beside it says about its last line.
+
+    `before`: the number of lines that stand before `data`, and are sound.
+    """
     found = Contents()
     *lines, tail = data.split(b"\n")
     try:
         for line in lines:
-            found.events.append(_numbered(line, len(found.events) + 1))
+            found.events.append(_numbered(line, before + len(found.events) + 1))
             found.sound_bytes += len(line) + 1
-        if tail and _is_cut_off(tail, len(found.events) + 1):
+        if tail and _is_cut_off(tail, before + len(found.events) + 1):
             found.torn_bytes = len(tail)
         elif tail:
-            found.events.append(_numbered(tail, len(found.events) + 1))
+            found.events.append(_numbered(tail, before + len(found.events) + 1))
             found.sound_bytes += len(tail)
             found.newline_missing = True  # everything else was written
     except ValueError as error:
-        found.problem = (len(found.events) + 1, str(error))
+        found.problem = (before + len(found.events) + 1, str(error))
     if isinstance(last, Last) and found.problem is None:
-        found.problem = last.problem(data, len(found.events))
+        found.problem = last.problem(data, before + len(found.events), before)
     return found
 
 
@@ -113,9 +116,11 @@ def _is_cut_off(tail: bytes, number: int) -> bool:
     return (written.startswith(start) or start.startswith(written)) and not re.search(_END, written)
 
 
-def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = None, level: int = 3) -> Contents:
+def parse(
+    data: bytes, path: str | os.PathLike[str], last: Last | str | None = None, before: int = 0, level: int = 3
+) -> Contents:
     """The contents of a sound file; a problem is an error, an interrupted last write a warning."""
-    found = scan(data, last)
+    found = scan(data, last, before)
     if found.problem:
         number, reason = found.problem
         first = data.partition(b"\n")[0]
@@ -126,7 +131,7 @@ def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = N
             "keep what is sound with `badge journal repair`"
         )
     if found.torn_bytes:
-        number = len(found.events) + 1
+        number = before + len(found.events) + 1
         warnings.warn(
             f"{path}, line {number}: the last write was interrupted; its {found.torn_bytes} bytes are dropped",
             stacklevel=level,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from badge.journal.events import FORMAT, KINDS, Data, Event, Initial, Memory, Part, PoolId, Record, Stop
 
-__all__ = ["check", "typed"]
+__all__ = ["check", "part_of", "typed"]
 
 
 def _types(hint: Any) -> tuple[type, ...]:
@@ -77,13 +77,14 @@ def typed(event: Event) -> Record:
     >>> typed({"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}).by
     'ann'
     """
-    return _typed(KINDS[event["event"]], event)
+    return part_of(KINDS[event["event"]], event)
 
 
-def _typed(kind: type[PartType], given: dict[str, Any]) -> PartType:
+def part_of(kind: type[PartType], given: dict[str, Any]) -> PartType:
+    """A JSON object, which was checked, as its type."""
     _, types, parts = _SCHEMA[kind]
     held = {kind.renamed.get(field, field): value for field, value in given.items()}
     for field, part in parts.items():
         if held.get(field) is not None:
-            held[field] = _typed(part, held[field])
+            held[field] = part_of(part, held[field])
     return kind(**{field: value for field, value in held.items() if field in types})

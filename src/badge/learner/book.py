@@ -13,12 +13,14 @@ from badge.core.log import log
 from badge.core.picks import PICKS_VERSION
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
+from badge.journal.snapshot import EVERY
 from badge.learner.classes import Code, short
 from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
 from badge.learner.ledger import Checked, Ledger
 from badge.learner.opening import Settings, check_settings, header_of, ledger_of
-from badge.learner.withdrawing import mentioned
+from badge.learner.state import restored, state_of
+from badge.learner.withdrawing import known_to, mentioned
 
 __all__ = ["Book"]
 
@@ -34,7 +36,9 @@ class Book:
     def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: Settings, shared: bool) -> None:
         self.journal, self.ids, self.shared = journal, ids, shared
         self._lock = ThreadLock()
+        self._kept = 0  # events in the state beside the journal
         self._ledger = self._open(pool, settings)
+        self.keep()
 
     def _open(self, pool: Any, settings: Settings) -> Ledger:
         """Write the header of a new journal, or check that of an old one and replay it."""
@@ -55,11 +59,21 @@ class Book:
                 )
             )
             return self._replayed()
-        known = [record.pool for record in records if isinstance(record, e.Header | e.NewPool)][-1]
+        start = None if self.journal.snapshot is None else restored(self.journal.snapshot.state, self.ids)
+        unread = records if start is None else records[start.number :]
+        pools = [record.pool for record in unread if isinstance(record, e.Header | e.NewPool)]
+        known = pools[-1] if pools else start.pool if start is not None else None
+        assert known is not None
         check_pool(known, pool, self.ids, path)
         if self.ids.own is not None:
-            self.ids.gone = {id for id in mentioned(records) if id not in self.ids}
-        ledger = self._replayed()
+            spoken = mentioned(unread) | (set() if start is None else known_to(start))
+            self.ids.gone = {id for id in spoken if id not in self.ids}
+        if start is None:
+            ledger = self._replayed()
+        else:
+            ledger = start
+            ledger.replay(unread, path)
+        self._kept = 0 if start is None else len(records) - len(unread)
         check_settings(ledger, settings, path)
         log.info("resuming %s: %d events, %d labels", path, ledger.number, len(ledger.labels))
         for record in self._news(ledger, known, pool):
@@ -90,6 +104,14 @@ class Book:
         header = header_of(records, path, self.shared)
         assert header is not None
         return ledger_of(header, self.ids, records[:number], path)
+
+    def keep(self) -> None:
+        """Keep the state beside a long journal, so that it opens quickly next time."""
+        if not self.shared and len(self.journal.records) - self._kept >= EVERY:
+            with self.lock():
+                ledger = self.ledger()
+                self.journal.keep(state_of(ledger), ledger.number)
+                self._kept = ledger.number
 
     def lock(self, writing: bool = False) -> AbstractContextManager[Any]:
         """The lock of journal and ledger; `writing` is refused at once where it could not be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from badge import strategies
 from badge.core.numbers import flag, whole
 from badge.core.progress import bar
 from badge.core.rng import generator
-from badge.errors import InputError
+from badge.errors import BadgeError, InputError
 from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.events import Id, Label
@@ -376,6 +377,9 @@ class ActiveLearner:
 
     def close(self) -> None:
         """Release the journal; the learner cannot be asked or told after it."""
+        if not self._journal.closed:
+            with suppress(BadgeError):
+                self._book.keep()
         self._journal.close()
 
     def __enter__(self) -> ActiveLearner:

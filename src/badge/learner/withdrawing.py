@@ -15,7 +15,7 @@ from badge.journal.events import Id
 if TYPE_CHECKING:
     from badge.learner.ledger import Ledger
 
-__all__ = ["fold", "mentioned"]
+__all__ = ["fold", "known_to", "mentioned"]
 
 
 def mentioned(records: Iterable[e.Record]) -> set[Id]:
@@ -30,6 +30,12 @@ def mentioned(records: Iterable[e.Record]) -> set[Id]:
         elif isinstance(record, e.Ask) and record.stop is not None:
             found.update(record.stop.ids)
     return found
+
+
+def known_to(ledger: Ledger) -> set[Id]:
+    """Every id that a ledger speaks of."""
+    tables = (ledger.labels, ledger.pending, ledger.skipped, ledger.people, ledger.withdrawn, ledger.stop, ledger.test)
+    return {id for table in tables for id in table} | {id for _, ask in ledger.asks for id in ask.ids}
 
 
 def fold(ledger: Ledger, record: e.Withdraw | e.Return) -> None:
