@@ -207,6 +207,7 @@ class Journal:
             mine = self._sync and self._fd >= 0 and os.getpid() == self._pid
             if mine and settled and events == len(self.records):
                 write_snapshot(self._place, self._fd, events, self._end, state)
+                self.records.cool(self._end)
 
     def settle(self) -> None:
         """Bring `records` in line with the file where an append was interrupted: what is there counts."""

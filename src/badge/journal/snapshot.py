@@ -104,6 +104,15 @@ class Records(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return self._between(0, len(self))
 
+    def __reversed__(self) -> Iterator[Record]:
+        yield from reversed(list(self._hot))
+        for stop in range(self._cold, 0, -1000):
+            yield from reversed(list(self._read(max(0, stop - 1000), stop)))
+
+    def cool(self, size: int) -> None:
+        """All events, which take `size` bytes of the file, are read from there from now on."""
+        self._cold, self._size, self._hot, self._ends = len(self), size, [], None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 

@@ -195,8 +195,8 @@ class Team:
             for row, shares in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    def _records(self) -> list[e.Record]:
-        return self._book.look(lambda now: list(self._learner._journal.records))
+    def _records(self) -> Sequence[e.Record]:
+        return self._book.look(lambda now: self._learner._journal.records)
 
 
 def _numbered(checked: Checked | None, **fields: Any) -> Checked | None:
