@@ -149,3 +149,15 @@ def test_a_long_journal_opens_at_once(events: int, tmp_path: Path, monkeypatch: 
         assert time.process_time() - started < 0.2
         assert len(learner.labels) == labels == 50 * len(asked)
         learner.ask(3)
+
+
+def test_an_erased_example_is_in_no_state_either(tmp_path: Path) -> None:
+    path, beside = tmp_path / "j.jsonl", tmp_path / "j.jsonl.state"
+    live(path)
+    gone = journal.read(path)[1]["ids"][0]
+    assert gone.encode() in beside.read_bytes()
+    journal.erase(path, [gone])
+    assert not beside.exists()
+    keep = [n for n, id in enumerate(KEYS) if id != gone]
+    make(path, X[keep], ids=[KEYS[n] for n in keep], strategy="albl").close()
+    assert gone.encode() not in beside.read_bytes()

@@ -18,6 +18,7 @@ from badge.journal.file import bytes_of
 from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import encode, parse
 from badge.journal.schema import typed
+from badge.journal.snapshot import forget_snapshot
 
 __all__ = ["erase"]
 
@@ -54,6 +55,7 @@ def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
             raise InputError(f"{file} holds nothing about {', '.join(map(repr, sorted(gone, key=str)))[:200]}")
         kept.append(e.Erased(examples=len(gone), at=e.now()))
         lines = [encode(number, record.event()) for number, record in enumerate(kept, start=1)]
+        forget_snapshot(file)
         with replacing(file, binary=True) as output:
             output.writelines(lines)
         sync_folder(file.parent)

@@ -24,7 +24,7 @@ from badge.journal.events import Event, Record
 from badge.journal.last import Last, digest, forget_last, read_last, remark, write_last
 from badge.journal.lines import decode, encode, parse
 from badge.journal.schema import typed
-from badge.journal.snapshot import Records, Snapshot, read_snapshot, write_snapshot
+from badge.journal.snapshot import Records, Snapshot, forget_snapshot, read_snapshot, write_snapshot
 
 __all__ = ["InMemory", "Journal", "bytes_of", "first_and_last", "read", "records_of"]
 
@@ -130,6 +130,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
                 forget_last(self.path)
+                forget_snapshot(self.path)
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         except OSError as error:
             raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error

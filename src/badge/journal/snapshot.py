@@ -24,7 +24,7 @@ from badge.journal.events import Record
 from badge.journal.lines import decode
 from badge.journal.schema import typed
 
-__all__ = ["EVERY", "Records", "Snapshot", "read_snapshot", "write_snapshot"]
+__all__ = ["EVERY", "Records", "Snapshot", "forget_snapshot", "read_snapshot", "write_snapshot"]
 
 #: events after which a state is worth its file
 EVERY = 20_000
@@ -78,6 +78,12 @@ def write_snapshot(journal: Path, fd: int, events: int, size: int, state: dict[s
     head = {"format": FORMAT, "events": events, "size": size, "sum": hashlib.blake2b(body, digest_size=16).hexdigest()}
     with suppress(OSError, BadgeError), replacing(_beside(journal), binary=True) as file:
         file.write(json.dumps({**head, "digest": _digest(fd, size)}).encode() + b"\n" + body)
+
+
+def forget_snapshot(journal: Path) -> None:
+    """For a journal that begins anew, or from which something was erased."""
+    with suppress(OSError):
+        _beside(journal).unlink()
 
 
 class Records(Sequence[Record]):
