@@ -179,3 +179,17 @@ def test_a_pool_with_random_flips_opens_its_own_journal(tmp_path: Path, share: f
 class Means(Trainer):
     def fit(self, examples: Any, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return super().fit(np.asarray(examples), labels, rng)
+
+
+def test_a_table_that_came_back_with_other_types_names_the_column(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    from sklearn.linear_model import LogisticRegression
+
+    table = pandas.DataFrame({"a": X[:, 0], "b": np.arange(60, dtype=np.int32)})
+    options: dict[str, Any] = {"trainer": LogisticRegression(), "predict": badge.predict}
+    make(tmp_path / "j.jsonl", table, **options).close()
+    make(tmp_path / "j.jsonl", table.copy(), **options).close()
+    with pytest.raises(JournalError, match="the column 'a' held float64 and holds float32 now: read it as it was"):
+        make(tmp_path / "j.jsonl", table.astype({"a": np.float32}), **options)
+    with pytest.raises(JournalError, match="the column 'c' is only in yours"):
+        make(tmp_path / "j.jsonl", table.assign(c=1.0), **options)

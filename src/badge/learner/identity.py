@@ -16,6 +16,9 @@ from badge.models.pools import open_pool
 
 __all__ = ["check_pool", "identify"]
 
+#: columns of a table whose types are recorded
+MOST_COLUMNS = 1000
+
 
 def identify(pool: Any, ids: Ids) -> PoolId:
     """Length, the ids of the sample (where they are the caller's) and its digest.
@@ -25,7 +28,30 @@ def identify(pool: Any, ids: Ids) -> PoolId:
     """
     sample = ids.order[sample_of(ids.length)]
     named = None if ids.own is None else ids.at(sample)
-    return PoolId(length=ids.length, sample=named, digest=sample_digest(open_pool(pool), sample))
+    return PoolId(
+        length=ids.length, sample=named, digest=sample_digest(open_pool(pool), sample), columns=_columns(pool)
+    )
+
+
+def _columns(pool: Any) -> dict[str, str] | None:
+    """The columns of a table and the types of their values, where they are not too many to write down."""
+    types = getattr(pool, "dtypes", None)
+    if types is None or not hasattr(pool, "columns") or len(pool.columns) > MOST_COLUMNS:
+        return None
+    return {str(name): str(kind) for name, kind in zip(pool.columns, types, strict=True)}
+
+
+def _changed_column(recorded: dict[str, str] | None, pool: Any) -> str:
+    """What is other about the columns of a table, in words."""
+    yours = _columns(pool)
+    if recorded is None or yours is None:
+        return ""
+    for name in {**recorded, **yours}:
+        if name not in yours or name not in recorded:
+            return f"; the column {name!r} is only in {'yours' if name in yours else 'the recorded one'}"
+        if yours[name] != recorded[name]:
+            return f"; the column {name!r} held {recorded[name]} and holds {yours[name]} now: read it as it was"
+    return ""
 
 
 def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
@@ -56,5 +82,6 @@ def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
         grown = f"the first {theirs:,} of yours" if yours > theirs and ids.own is None else "its examples"
         raise JournalError(
             f"{path} belongs to another pool, or its examples were changed: {sizes}, and {grown} are different (digest "
-            f"{recorded.digest}, yours {digest}); `badge journal export` carries the labels on to a new journal"
+            f"{recorded.digest}, yours {digest}){_changed_column(recorded.columns, pool)}; `badge journal export` carries "
+            "the labels on to a new journal"
         )
