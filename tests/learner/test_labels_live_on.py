@@ -52,7 +52,8 @@ def test_another_strategy_from_now_on(tmp_path: Path) -> None:
         learner.use("marg")
         if close:
             learner.close()
-            learner = make(path, strategy="albl")  # the journal's first; or the one in force:
+            with pytest.warns(UserWarning, match="began with albl and uses marg since"):
+                learner = make(path, strategy="albl")  # the journal's first; or the one in force:
             learner.close()
             learner = make(path, strategy="marg")
         rounds(learner, 2)
