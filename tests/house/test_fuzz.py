@@ -229,7 +229,7 @@ DOORS: dict[str, Door] = {
     **{
         f"learner.{name}": Door(functools.partial(told_learner, name), arguments, calls=30)
         for name, arguments in {
-            "ask": lambda: {"k": 1, "of": 1, "progress": False},
+            "ask": lambda: {"k": 1, "people": 1, "progress": False, "of": None},
             "tell": lambda: {"ids": [5], "labels": [1], "by": None, "unasked": True},
             "relabel": lambda: {"id": 0, "label": 1, "by": None},
             "skip": lambda: {"ids": [5], "reason": None},
@@ -237,7 +237,8 @@ DOORS: dict[str, Door] = {
             "release": lambda: {"ids": []},
             "add_class": lambda: {"name": None},
             "use": lambda: {"strategy": "rand"},
-            "import_csv": lambda: {"path": "no.csv"},
+            "import_csv": lambda: {"path": "no.csv", "id": "id", "label": "label", "by": None},
+            "score": lambda: {"examples": X[:2], "labels": [0, 1]},
             "explain": lambda: {"ids": [3, 4]},
             "positions": lambda: {"ids": [3, 4]},
             "item": lambda: {"id": 3},
