@@ -82,6 +82,17 @@ def test_badge_label_says_at_once_what_is_wrong_with_its_file(folder: Path) -> N
         assert done.stdout.strip() == "2 ['numpy']" and message in done.stderr
 
 
+def test_badge_label_without_its_extra_says_so_before_anything_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "two.csv").write_text("text\nfine\ndull\n")
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    done = CliRunner().invoke(app, ["label", "two.csv", "--classes", "a,b", "--port", "0"])
+    assert "pip install 'badge-learn[label]'" in str(done.exception) and "token" not in done.output
+    assert not list(folder.glob("*.jsonl"))
+
+
 def test_bias(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     out = badge.Outputs(np.load("p.npy"), np.load("h.npy"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from badge.cli.layout import Delimiter, Encoding, Header
 from badge.cli.strategies import Strategy
+from badge.errors import MissingExtraError
 
 __all__ = ["label"]
 
@@ -95,6 +97,9 @@ def label(
     source = open_source(path, text, id, Told(header, delimiter, encoding))
     if source.understood:
         typer.echo(source.understood, err=True)
+    for package in ("starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise MissingExtraError("the labelling page", package, "label")
     from badge.labelling.command import Options, run  # what follows loads torch
 
     options = Options(
