@@ -297,6 +297,8 @@ def test_labels_that_came_back_are_excluded(run: Any) -> None:
     assert run("-k", 7, "--ids", "names.csv", "--exclude", "labels.csv") == (0, expected, "")
     Path("positions.csv").write_text("position,label\n0,cat\n5,dog\n")
     assert run("-k", 7, "--exclude", "positions.csv")[1] == lines(7, exclude=[0, 5])
+    Path("bare.csv").write_text("0,\n5,dog\n")  # no header, and no label yet in the first row
+    refused(run("-k", 7, "--exclude", "bare.csv"), "which column has the identifiers? '0', ''")
     Path("which.csv").write_text("who,what\nme,0\n")
     refused(run("-k", 7, "--exclude", "which.csv"), "which column has the identifiers? 'who', 'what'")
     run("-k", 7, "--ids", "names.csv", "--format", "csv", "-o", "next.csv")

@@ -93,7 +93,7 @@ def _column(file: Path, option: str, id_column: str | None, wanted: Sequence[str
         while lines and not lines[-1]:
             lines.pop()
         return lines, False
-    table = read_table(file, what=option, header_names=(*wanted, INDEX[1], id_column or ""))
+    table = read_table(file, what=option, header_names=(*wanted, *INDEX[1:], *([id_column] if id_column else [])))
     if table.array is not None and (table.array.ndim != 1 or table.array.dtype.kind == "f"):
         raise InputError(f"{option} {file} holds {table.array.dtype}, {table.array.shape}: one name a row is needed")
     bare = table.names == [str(i) for i in range(len(table.names))] and len(table.names) > 1
