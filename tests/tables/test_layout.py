@@ -8,6 +8,8 @@ import io
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from badge.errors import BadgeError, DataError, InputError
 from badge.tables import Told, read_lines, read_table
@@ -139,3 +141,20 @@ def test_what_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_table(tmp_path / "a.parquet")
     assert issubclass(InputError, ValueError)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.text(alphabet="ab01.,;|\t\"'#\n\r -eé\0", max_size=60) | st.binary(max_size=60), numbers=st.booleans()
+)
+def test_whatever_a_file_holds_it_is_read_or_refused(content: str | bytes, numbers: bool, tmp_path: Path) -> None:
+    """No other error, no row of another width, and numbers and texts agree on the number of rows."""
+    for name in ("a.csv", "a.tsv", "a.jsonl", "a.csv.gz"):
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        try:
+            table = read_table(tmp_path / name, numbers=numbers)
+        except BadgeError as error:
+            assert "\n" not in str(error)
+            continue
+        assert len(table.names) == len(table.columns)
+        assert len({len(column) for column in table.columns}) <= 1
