@@ -33,7 +33,7 @@ def test_the_tables_of_options_agree() -> None:
     )
 
 
-@pytest.mark.parametrize("door", [badge.predict, badge.select, badge.cluster.predict])
+@pytest.mark.parametrize("door", [badge.predict, badge.select, badge.cluster.predict, badge.cluster.select])
 def test_every_argument_is_documented_in_place(door: Any) -> None:
     names = set(inspect.signature(door).parameters)
     assert names >= NAMES - {"device"} and "options" not in names and "{options}" not in door.__doc__

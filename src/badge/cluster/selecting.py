@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,15 @@ from badge.cluster.session import connected, require_ray
 from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.errors import InputError
-from badge.models import predict as predict_here
+from badge.models.one_pass import Pass
+from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
 from badge.strategies.choose import check_one_model, choose
 from badge.strategies.protocol import Strategy
 from badge.strategies.request import Request
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["select", "select_from"]
 
@@ -100,6 +104,7 @@ def _by_reference(outputs: Any) -> Outputs:
     return out
 
 
+@takes_options(ClusterOptions)
 def select(
     model: Any,
     dataset: Any,
@@ -113,20 +118,24 @@ def select(
     bias: bool = False,
     shards: int | None = None,
     address: str | None = None,
-    **options: Any,
+    id: str | None = None,
+    workers: int | None = None,
+    **options: Unpack[ClusterOptions],
 ) -> NDArray[np.int64]:
     """`badge.cluster.predict` and `badge.cluster.select_from` in one: positions of the k rows to label next.
 
-    `labeled`: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine. `options` are
-    those of `badge.cluster.predict`: id, batch_size, workers, head, tokenizer, processor, max_length, autocast,
-    multilabel, progress.
+    model, dataset, out, id, workers: as in `badge.cluster.predict`.
+    k, strategy, seed, exclude, bias: as in `badge.select_from`.
+    shards, address: as in `badge.cluster.select_from`.
+    labeled:    the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
+    {options}
     """
     require_ray()
+    here = Options.of("select", ClusterOptions, options)
     with connected(address) as ray:
-        known = plan(ray, dataset, options.get("id"))
+        known = plan(ray, dataset, id)
         request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards)  # said before the pass
-        outputs = predict(model, known, out, **options)
+        outputs = predict(model, known, out, id=id, workers=workers, **options)
         if labeled is not None and not isinstance(labeled, Outputs):
-            here = {key: value for key, value in options.items() if key not in ("id", "workers")}
-            request = replace(request, labeled=predict_here(model, labeled, **here))
+            request = replace(request, labeled=Pass.of(model, labeled, here).outputs())
         return _chosen(request, _by_reference(outputs), shards, None)
