@@ -17,10 +17,12 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (
-    "demo", "run", "grid", "export", "report", "select", "strategies", "label", "label-studio",
-    "journal show", "journal check", "journal repair", "journal export", "journal import",
-)  # fmt: skip
+COMMANDS = """
+import typer.main
+from badge.cli import app
+for name, command in typer.main.get_command(app).commands.items():
+    print(*[f"{name} {inner}" for inner in getattr(command, "commands", {})] or [name], sep="\\n")
+"""
 FILES = """
 import numpy as np
 rng = np.random.default_rng(0)
@@ -95,7 +97,8 @@ def main(wheel: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="badge-release-") as folder:
         base = Environment(Path(folder) / "base")
         base.install(str(wheel))
-        for words in (f"-c {FILES}", f"-c {readme[1]}", "--version", *(f"{name} --help" for name in COMMANDS)):
+        commands = base.run(f"-c {COMMANDS}").stdout.split("\n")[:-1]
+        for words in (f"-c {FILES}", f"-c {readme[1]}", "--version", *(f"{name} --help" for name in commands)):
             base.works(words)
         base.works(f"{SELECT} z.npy --format csv")
         for words, extra in NEEDS.items():
