@@ -13,9 +13,9 @@ import pytest
 
 from badge.errors import JournalError
 from badge.journal import Journal, examine, read, records_of, repair
-from badge.journal.events import KINDS, Lost, Tell
+from badge.journal.events import Lost, Tell
 from badge.journal.lines import encode
-from badge.journal.schema import check, typed
+from badge.journal.schema import KINDS, check, typed
 
 RECORDS = [Tell(ids=[n], labels=["cat"]) for n in range(6)]
 EVENTS: list[dict[str, Any]] = [record.event() for record in RECORDS]

@@ -21,8 +21,9 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from badge import journal
+from badge.errors import JournalError
 from badge.experiment import Cell, Display, Processes, Serial, journal_path, run_cells
-from badge.journal import file as journal
 
 CELLS = [
     Cell("own_parts:blobs", "own_parts:slow", strategy, batch_size=10, initial=12, labels=42, seed=seed, max_epochs=20)
@@ -112,7 +113,7 @@ def main(folder: Path) -> None:
 def _held(cell: Cell, folder: Path) -> bool:
     try:
         journal.Journal(journal_path(cell, folder)).close()
-    except journal.JournalError:
+    except JournalError:
         return True
     return False
 

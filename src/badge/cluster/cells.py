@@ -21,7 +21,8 @@ from badge.experiment.cell import Cell, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure
 from badge.experiment.resuming import journal_path
 from badge.journal import Journal
-from badge.journal.events import End, Record, Round
+from badge.journal.events import Record
+from badge.journal.runs import End, Round
 
 __all__ = ["RayCells"]
 

@@ -30,7 +30,7 @@ from badge.experiment.origin import check_data, code_digests, data_digest, git_r
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal
-from badge.journal.events import Data, End, Resume, Round, Start
+from badge.journal.runs import Data, End, Resume, Round, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs

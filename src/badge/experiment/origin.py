@@ -24,7 +24,8 @@ from badge.core.importing import imported
 from badge.core.picks import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
-from badge.journal.events import Record, Start
+from badge.journal.events import Record
+from badge.journal.runs import Start
 
 __all__ = ["check_code", "check_data", "code_digest", "code_digests", "data_digest", "git_revision", "versions"]
 

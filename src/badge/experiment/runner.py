@@ -14,7 +14,7 @@ from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
-from badge.journal.events import Failed
+from badge.journal.runs import Failed
 from badge.training import networks
 
 __all__ = ["log_path", "run_cells"]

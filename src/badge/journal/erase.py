@@ -14,9 +14,9 @@ from badge.core.writing import replacing, writing_to
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.journal.file import bytes_of
 from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import encode, parse
+from badge.journal.reading import bytes_of
 from badge.journal.schema import typed
 from badge.journal.snapshot import forget_snapshot
 

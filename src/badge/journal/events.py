@@ -12,8 +12,7 @@ A loop (`badge.ActiveLearner`) writes
     decide    labels set by one person, whatever others said
     remark    a comment on an example, or a flag
 
-A run of an experiment adds `start`, `round`, `resume`, `failed` and `end`. A repair writes `lost` in place of a line that
-it could not save.
+A run of an experiment adds those of `runs.py`. A repair writes `lost` in place of a line that it could not save.
 """
 
 from __future__ import annotations
@@ -24,15 +23,11 @@ from typing import Any, ClassVar
 
 __all__ = [
     "FORMAT",
-    "KINDS",
     "AddClass",
     "Ask",
-    "Data",
     "Decide",
-    "End",
     "Erased",
     "Event",
-    "Failed",
     "Header",
     "Id",
     "Initial",
@@ -47,12 +42,9 @@ __all__ = [
     "Relabel",
     "Release",
     "Remark",
-    "Resume",
     "Return",
-    "Round",
     "SetAside",
     "Skip",
-    "Start",
     "Stop",
     "Tell",
     "Unskip",
@@ -130,19 +122,6 @@ class Memory(Part):
     all: dict[str, Any] | None = None
     set: dict[str, Any] | None = None
     add: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Data(Part):
-    """The data of a run."""
-
-    open = True
-    name: str | None = None
-    rows: int | None = None
-    total: int | None = None
-    complete: bool | None = None
-    text: str | None = None
-    digest: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,67 +289,6 @@ class Lost(Record):
     kind = "lost"
     reason: str
     aside: str  #: the file that holds the damaged journal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Start(Record):
-    kind = "start"
-    open = True
-    cell: dict[str, Any]  #: the fields of `badge.experiment.Cell`
-    format: int = FORMAT
-    data: Data | None = None
-    code: dict[str, str] | None = None  #: digests of the caller's own data, model and strategy
-    versions: dict[str, str] | None = None
-    git: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Round(Record):
-    kind = "round"
-    open = True
-    round: int
-    labels: int
-    test_accuracy: float
-    train_accuracy: float | None = None
-    epochs: int | float | None = None
-    restarts: int | None = None
-    train_seconds: float | None = None
-    predict_seconds: float | None = None
-    select_seconds: float | None = None  #: this and the next three: None in the last round, which picks nothing
-    mean_norm: float | None = None
-    log_det: float | None = None
-    picked: list[int] | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resume(Record):
-    kind = "resume"
-    more: bool = False  #: whether the run goes on to more labels than before
-    labels: int | None = None  #: the number of labels then; None: all
-    versions: dict[str, str] | None = None
-    git: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failed(Record):
-    kind = "failed"
-    error: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class End(Record):
-    kind = "end"
-    open = True
-    reason: str | None = None
-    labels: int | None = None
-
-
-_TYPES: tuple[type[Record], ...] = (
-    Header, Ask, Tell, Relabel, Skip, Unskip, Release, Decide, Remark, SetAside, AddClass,
-    Use, NewPool, Withdraw, Return, Erased, NewPicks, Lost, Start, Round, Resume, Failed, End,
-)  # fmt: skip
-KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 
 
 def now() -> str:

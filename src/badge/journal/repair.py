@@ -13,9 +13,9 @@ from badge.core.names import path_of
 from badge.core.writing import replacing, writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
-from badge.journal.file import bytes_of
 from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import encode, scan, sound_parts
+from badge.journal.reading import bytes_of
 
 __all__ = ["Repair", "examine", "repair"]
 

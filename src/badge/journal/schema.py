@@ -6,9 +6,19 @@ from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from badge.journal.events import FORMAT, KINDS, Data, Event, Initial, Memory, Part, PoolId, Record, Stop
+from badge.journal import events as e
+from badge.journal import runs
+from badge.journal.events import FORMAT, Event, Part, Record
 
-__all__ = ["check", "part_of", "typed"]
+__all__ = ["KINDS", "check", "part_of", "typed"]
+
+_TYPES: tuple[type[Record], ...] = (
+    e.Header, e.Ask, e.Tell, e.Relabel, e.Skip, e.Unskip, e.Release, e.Decide, e.Remark, e.SetAside,
+    e.AddClass, e.Use, e.NewPool, e.Withdraw, e.Return, e.Erased, e.NewPicks, e.Lost,
+    runs.Start, runs.Round, runs.Resume, runs.Failed, runs.End,
+)  # fmt: skip
+#: name of an event -> its type
+KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 
 
 def _types(hint: Any) -> tuple[type, ...]:
@@ -31,7 +41,7 @@ def _schema(kind: type[Part]) -> tuple[frozenset[str], dict[str, frozenset[type]
     return required, json, {name: part for name, part in parts.items() if part is not None}
 
 
-_SCHEMA = {kind: _schema(kind) for kind in (*KINDS.values(), PoolId, Initial, Stop, Memory, Data)}
+_SCHEMA = {kind: _schema(kind) for kind in (*_TYPES, e.PoolId, e.Initial, e.Stop, e.Memory, runs.Data)}
 
 
 def check(event: Event) -> None:

@@ -1,0 +1,77 @@
+"""The events of a run of an experiment: `start` first, a `round` for each model, `resume`, `failed`, `end`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from badge.journal.events import FORMAT, Part, Record
+
+__all__ = ["Data", "End", "Failed", "Resume", "Round", "Start"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Part):
+    """The data of a run."""
+
+    open = True
+    name: str | None = None
+    rows: int | None = None
+    total: int | None = None
+    complete: bool | None = None
+    text: str | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start(Record):
+    kind = "start"
+    open = True
+    cell: dict[str, Any]  #: the fields of `badge.experiment.Cell`
+    format: int = FORMAT
+    data: Data | None = None
+    code: dict[str, str] | None = None  #: digests of the caller's own data, model and strategy
+    versions: dict[str, str] | None = None
+    git: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round(Record):
+    kind = "round"
+    open = True
+    round: int
+    labels: int
+    test_accuracy: float
+    train_accuracy: float | None = None
+    epochs: int | float | None = None
+    restarts: int | None = None
+    train_seconds: float | None = None
+    predict_seconds: float | None = None
+    select_seconds: float | None = None  #: this and the next three: None in the last round, which picks nothing
+    mean_norm: float | None = None
+    log_det: float | None = None
+    picked: list[int] | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resume(Record):
+    kind = "resume"
+    more: bool = False  #: whether the run goes on to more labels than before
+    labels: int | None = None  #: the number of labels then; None: all
+    versions: dict[str, str] | None = None
+    git: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed(Record):
+    kind = "failed"
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class End(Record):
+    kind = "end"
+    open = True
+    reason: str | None = None
+    labels: int | None = None
