@@ -26,6 +26,7 @@ from badge import data, strategies
 from badge.core.numbers import positive, whole
 from badge.data import Dataset
 from badge.errors import InputError, MissingExtraError
+from badge.experiment.held import Held, held
 from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
@@ -56,6 +57,7 @@ Notify = Callable[[int, int, float], None]
 class Cell:
     """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
 
+    `data` and `strategy` are names, or a `Dataset` and a function: journals then hold their names (`experiment/held.py`).
     `labels=None` runs to the end of the pool, at most 50,000. `width` scales the network; `lr=None` is the paper's
     learning rate for that kind of data; `raw` keeps the features of tables unscaled. Where `data` is a file, `text` and
     `label` name its columns, and `encoder` ("hf:…") turns the texts into vectors. `first` ("typiclust", "kmeanspp") picks
@@ -83,9 +85,10 @@ class Cell:
     first: str | None = None
 
     def __post_init__(self) -> None:
-        for field in ("data", "model", "strategy"):
-            if not isinstance(getattr(self, field), str):
-                raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
+        for field in ("data", "strategy"):
+            object.__setattr__(self, field, Held.of(getattr(self, field)))
+        if not isinstance(self.model, str):
+            raise InputError(f"model must be a name, not {self.model!r}")
         for field in ("text", "label", "encoder", "first"):
             if not isinstance(getattr(self, field), str | None):
                 raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
@@ -178,7 +181,8 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
 def _strategy(cell: Cell, total: int) -> str | ALBL:
     """albl's horizon is the number of batches of this run after the first; the others are their names."""
     if cell.strategy != "albl":
-        return cell.strategy
+        found: str | ALBL = held(cell.strategy)
+        return found
     return ALBL(rounds=max(1, math.ceil((total - cell.initial) / cell.batch_size)))
 
 
@@ -248,6 +252,8 @@ def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
 
 def dataset_of(cell: Cell) -> Dataset:
     """The data set of a cell; a worker keeps the last one, because a grid goes through its strategies innermost."""
+    if isinstance(own := held(cell.data), Dataset):
+        return own
     return load(cell.data, cell.seed, cell.raw, cell.text, cell.label, cell.encoder)
 
 

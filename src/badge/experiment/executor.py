@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -13,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from badge.core.numbers import whole
-from badge.errors import BadgeError
+from badge.errors import BadgeError, InputError
 from badge.experiment.cell import Cell, Notify
 
 __all__ = ["Executor", "Outcome", "Processes", "Run", "Serial"]
@@ -66,12 +67,18 @@ class Processes:
                     process, pipe = idle.pop()
                     try:
                         pipe.send(waiting[-1])
+                    except (pickle.PicklingError, AttributeError, TypeError) as error:  # nothing was sent
+                        idle.append((process, pipe))
+                        yield failure(
+                            waiting.pop(), InputError(f"it cannot be sent to a process ({error}): run it in this one")
+                        )
+                        continue
                     except OSError:  # it died while it had nothing to do
                         process.join()
                         idle.append(_spawn(run))
                         continue
                     busy[pipe] = (process, waiting.pop())
-                for pipe in [pipe for pipe in wait(list(busy)) if isinstance(pipe, Connection)]:
+                for pipe in [pipe for pipe in (wait(list(busy)) if busy else ()) if isinstance(pipe, Connection)]:
                     process, cell = busy[pipe]
                     try:
                         message = pipe.recv()

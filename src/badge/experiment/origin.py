@@ -24,6 +24,7 @@ from badge.core.importing import imported
 from badge.core.picks import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
+from badge.experiment.held import Held, source_digest
 from badge.journal.events import Record
 from badge.journal.runs import Start
 
@@ -36,7 +37,8 @@ WAY_OUT = "put the old one back, or use another --out folder"
 
 def code_digests(cell: Any) -> dict[str, str]:
     """A digest of the code of each part of a cell that is one's own."""
-    return {part: code_digest(getattr(cell, part)) for part in PARTS if ":" in getattr(cell, part)}
+    names = {part: getattr(cell, part) for part in PARTS if ":" in getattr(cell, part)}
+    return {part: source_digest(name) if isinstance(name, Held) else code_digest(name) for part, name in names.items()}
 
 
 def check_code(start: Start, cell: Any, path: Path) -> None:

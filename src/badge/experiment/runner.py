@@ -12,6 +12,7 @@ from badge.errors import BadgeError
 from badge.experiment.cell import LINEAR, Cell, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
+from badge.experiment.held import held
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
 from badge.journal.runs import Failed
@@ -41,12 +42,13 @@ def run_cells(
     """
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
-        strategies.get(cell.strategy)
+        strategies.get(held(cell.strategy))
         if cell.first is not None:
             strategies.get(cell.first)
         if cell.model != LINEAR:
             networks.resolve(cell.model, cell.width)
-        data.check_name(cell.data)
+        if isinstance(held(cell.data), str):
+            data.check_name(cell.data)
     failed: list[Outcome] = []
     waiting: list[Cell] = []
     fetched: dict[str, Exception | None] = {}

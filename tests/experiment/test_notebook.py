@@ -1,0 +1,62 @@
+"""Cells of a notebook: a function as the strategy, a Dataset as the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import badge
+from badge import journal, stats
+from badge.errors import InputError, JournalError
+from badge.experiment import Cell, Processes, Serial, finished, journal_path, run_cells
+from own_parts import blobs
+from small_cells import quiet
+
+OPTIONS: dict[str, Any] = {"batch_size": 10, "initial": 12, "labels": 32, "max_epochs": 10}
+
+
+def last_ones(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
+    return np.arange(len(outputs) - k, len(outputs))
+
+
+def mine() -> badge.data.Dataset:
+    given = blobs(0)
+    return badge.data.Dataset(
+        given.X_train, given.y_train, given.X_test, given.y_test, classes=given.classes, name="my blobs"
+    )
+
+
+def test_a_function_and_a_data_set_run_resume_and_are_reported(tmp_path: Path) -> None:
+    data = mine()
+    cells = [Cell(data, "mlp", strategy, **OPTIONS) for strategy in (last_ones, "rand")]
+    assert run_cells(cells, tmp_path, Serial(), quiet(cells)) == []
+    assert all(finished(cell, tmp_path) for cell in cells)
+    start, *events = journal.read(journal_path(cells[0], tmp_path))
+    assert start["cell"]["data"] == "my blobs" and start["cell"]["strategy"].endswith("test_notebook:last_ones")
+    assert start["code"].keys() == {"strategy"}
+    first = next(event for event in events if event["event"] == "round")
+    assert first["picked"] == sorted(first["picked"])
+    results = stats.load(tmp_path)
+    assert set(results.data) == {"my blobs"} and len(set(results.strategy)) == 2
+    with pytest.raises(JournalError, match="was made on other data of the name my blobs"):
+        other = badge.data.Dataset(
+            data.X_train + 1, data.y_train, data.X_test, data.y_test, classes=data.classes, name="my blobs"
+        )
+        from badge.experiment import run_cell
+
+        run_cell(Cell(other, "mlp", "rand", **{**OPTIONS, "labels": 42}), tmp_path)
+
+
+def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:
+    cells = [Cell(mine(), "mlp", lambda outputs, k, rng, labeled=None: np.arange(k), **OPTIONS)]
+    (failed,) = run_cells(cells, tmp_path, Processes(1), quiet(cells))
+    assert "cannot be sent to a process" in str(failed.error) and "\n" not in str(failed.error)
+
+
+@pytest.mark.parametrize("wrong", [5, None, [1, 2]])
+def test_what_is_neither_a_name_nor_an_object(wrong: Any) -> None:
+    with pytest.raises(InputError, match="a name, a function or a Dataset is needed"):
+        Cell(wrong, "mlp", "rand", batch_size=5)
