@@ -105,7 +105,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the journal is called; `:` and the like in the names of one's own data become `_`."""
+        """The name of the journal; characters that a file name should not have, such as `:`, become `_`."""
         first = () if self.first is None else (f"first_{self.first}",)
         parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
         return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
@@ -121,7 +121,7 @@ def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, ac
 
 
 def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
-    """The same in a journal that is open already."""
+    """Run a cell in a journal that is open already."""
     with threads(cell.threads):
         more = False
         if journal.records:
@@ -139,7 +139,7 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
 
 
 def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
-    """Write who we are, or that we have changed since; `more`: that there are to be more labels than before."""
+    """Write `start`, or `resume` where versions have changed or the run goes on to more labels (`more`)."""
     if not journal.records:
         about = {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
         described = Data(name=cell.data, **about, digest=data_digest(dataset))
@@ -179,7 +179,7 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
 
 
 def _strategy(cell: Cell, total: int) -> str | ALBL:
-    """albl's horizon is the number of batches of this run after the first; the others are their names."""
+    """The strategy; albl is told the number of batches after the first, which sets its rates."""
     if cell.strategy != "albl":
         found: str | ALBL = held(cell.strategy)
         return found
@@ -192,7 +192,7 @@ def _vectors(trainer: Trainer | Linear, pool: Tensor) -> Tensor | None:
 
 
 def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Linear:
-    """The paper's training of the cell's network; a linear head; or the frozen encoder of one's own "package.module:make"."""
+    """The paper's training of the cell's network; a linear head; or the frozen encoder that "package.module:make" gives."""
     if cell.model == LINEAR:
         return Linear()
     build = networks.resolve(cell.model, cell.width)
@@ -244,7 +244,7 @@ def _round(
 
 
 def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
-    """Two numbers of `badge.explain`, without those of it that go over the whole pool."""
+    """Mean norm and log-determinant as in `badge.explain`, without its numbers about the whole pool."""
     features = gradient_embedding(batch)
     rows = features.rows(torch.arange(len(batch), device=batch.device))
     return float(rows.double().sq_norms().sqrt().mean()), log_det(rows, features.rank_bound)
@@ -267,7 +267,7 @@ def load(name: str, seed: int, raw: bool, text: str | None, label: str | None, e
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute on `count` threads, in torch and in the libraries below numpy: other numbers of threads, other bits."""
+    """Compute on `count` threads, in torch and in the libraries below numpy. The last bits depend on this number."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

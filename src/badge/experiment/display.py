@@ -1,4 +1,4 @@
-"""How a grid is doing: a live table on a terminal, plain lines elsewhere; on standard error."""
+"""The progress of a grid, on standard error: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Display:
         self._say(f"[{self.done}/{self.total}] {outcome.cell.name}: {how}")
 
     def left(self) -> str:
-        """The time left, from the share of the work done since the start; cells finished before are no work."""
+        """The time left, from the share of the work done since the start; cells that were finished before do not count."""
         under_way = sum(labels / total for labels, total, _ in self.running.values())
         done, work = self.done - self.skipped + under_way, self.total - self.skipped
         if done <= 0 or done < min(1.0, 0.05 * work):  # the start of the processes would count for too much

@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Maps `run` over cells, in any order and place. A cell that fails is an outcome like another."""
+    """Maps `run` over cells, in any order and place. A cell that fails gives an outcome too."""
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]: ...
 
@@ -111,7 +111,7 @@ def _spawn(run: Run) -> tuple[Any, Connection]:
 
 
 def _work(run: Run, pipe: Connection) -> None:
-    """The life of a worker: a cell comes in, its rounds and its outcome go out."""
+    """The loop of a worker: it receives a cell, sends its rounds and its outcome."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends its workers
     while True:
@@ -123,7 +123,7 @@ def _work(run: Run, pipe: Connection) -> None:
 
 
 def _die_with_parent() -> None:
-    """A worker whose parent was killed would go on, and hold its journal against the run that continues."""
+    """End with the parent: else a worker would keep the lock of its journal when the run is started again."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])
@@ -143,6 +143,6 @@ def _outcome(run: Run, cell: Cell, notify: Notify) -> Outcome:
 
 
 def failure(cell: Cell, error: Exception) -> Outcome:
-    """The outcome of a cell that raised; an error that badge raises on purpose speaks for itself."""
+    """The outcome of a cell that raised; the name of the error is left out where badge raised it on purpose."""
     text = str(error) if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
     return Outcome(cell, text, "".join(traceback.format_exception(error)))

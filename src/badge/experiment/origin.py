@@ -1,4 +1,4 @@
-"""Where the numbers of a cell come from: versions, the revision, and digests of one's own code and of the data.
+"""Where the numbers of a cell come from: versions, the revision, and digests of the user's code and of the data.
 
 A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments.
 """
@@ -30,19 +30,19 @@ from badge.journal.runs import Start
 
 __all__ = ["check_code", "check_data", "code_digest", "code_digests", "data_digest", "git_revision", "versions"]
 
-#: the parts of a cell that may be one's own, as package.module:function
+#: the parts of a cell that may be the user's own, as package.module:function
 PARTS = ("data", "model", "strategy")
 WAY_OUT = "put the old one back, or use another --out folder"
 
 
 def code_digests(cell: Any) -> dict[str, str]:
-    """A digest of the code of each part of a cell that is one's own."""
+    """A digest of the code of each part of a cell that is the user's own."""
     names = {part: getattr(cell, part) for part in PARTS if ":" in getattr(cell, part)}
     return {part: source_digest(name) if isinstance(name, Held) else code_digest(name) for part, name in names.items()}
 
 
 def check_code(start: Start, cell: Any, path: Path) -> None:
-    """Refuse a journal that was made by another version of one's own code; older journals do not say."""
+    """Refuse a journal that was made by another version of the user's code; older journals do not say."""
     for part, digest in code_digests(cell).items() if start.code else ():
         if start.code and start.code.get(part, digest) != digest:
             name = getattr(cell, part)
@@ -58,7 +58,7 @@ def check_data(start: Record, dataset: Dataset, path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def data_digest(dataset: Dataset) -> str:
-    """Of all examples and labels, in order, and what training takes from the data set beside them."""
+    """A digest of all examples and labels, in order, of the number of classes and of the learning rate."""
     digest = hashlib.blake2b(f"{dataset.classes} {dataset.lr!r}".encode(), digest_size=16)
     for array in (dataset.X_train, dataset.y_train, dataset.X_test, dataset.y_test):
         digest.update(f"{array.dtype} {array.shape}".encode())
@@ -68,7 +68,7 @@ def data_digest(dataset: Dataset) -> str:
 
 @lru_cache(maxsize=64)  # of the code as it was when this process loaded it
 def code_digest(path: str) -> str:
-    """Of the module of "package.module:function" and of those beside it that it imports, directly or not.
+    """A digest of the module of "package.module:function" and of those beside it that it imports, directly or not.
 
     Comments, blank lines and docstrings do not count.
     """
@@ -94,7 +94,7 @@ def code_digest(path: str) -> str:
 
 
 def _file(root: Path, module: str, top: str) -> Path | None:
-    """The source of a module below `root`; of an installed package nothing but the package itself counts."""
+    """The source file of a module below `root`; None for other installed packages, whose versions are recorded."""
     first = module.partition(".")[0]
     if first == "badge" or (first != top and "site-packages" in root.parts):
         return None

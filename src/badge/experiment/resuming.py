@@ -1,4 +1,4 @@
-"""Taking up a cell: where its journal is, whether it is finished, and whether it is the journal of this cell."""
+"""Resuming a cell: where its journal is, whether it is finished, and whether it is the journal of this cell."""
 
 from __future__ import annotations
 

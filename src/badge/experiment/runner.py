@@ -57,7 +57,7 @@ def run_cells(
             _fetch(cells[0], fetched)
         except BadgeError:
             raise
-        except Exception:  # of one's own loader: told with each cell, below
+        except Exception:  # of the user's loader: reported with each cell, below
             pass
     with display:
         for cell in cells:
@@ -81,7 +81,7 @@ def run_cells(
 
 
 def _record(outcome: Outcome, folder: Path) -> None:
-    """Write the failure into the cell's journal, for the report; whoever ran the cell has let go of it, dead or alive."""
+    """Write the failure into the cell's journal, for the report; the worker no longer holds it."""
     path = journal_path(outcome.cell, folder)
     if path.exists():
         with (
@@ -97,7 +97,7 @@ def log_path(folder: Path) -> Path:
 
 
 def _log(outcome: Outcome, folder: Path) -> None:
-    """Append where a failure came from; a log that cannot be written stops no grid."""
+    """Append the traceback of a failure to the log; a log that cannot be written does not stop the grid."""
     when = time.strftime("%Y-%m-%d %H:%M:%S")
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _any_left(cells: Sequence[Cell], folder: Path) -> bool:
 
 
 def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> None:
-    """Load the data of a cell, unless that was tried before; raise what was raised."""
+    """Load the data of a cell once; where that failed, raise the same error again."""
     if cell.data not in fetched:
         try:
             dataset_of(cell)

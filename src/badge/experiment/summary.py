@@ -1,4 +1,4 @@
-"""What came out of some cells, in a few lines of text."""
+"""The last accuracies of some cells, as a small text table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns with two spaces between them; those of numbers to the right.
+    """Columns with two spaces between them; columns of numbers are aligned to the right.
 
     >>> print(text_table(["who", "labels"], [["badge", "350"], ["rand", "1,000"]]))
     who    labels

@@ -129,6 +129,6 @@ def write_last(journal: Path, last: Last) -> None:
 
 
 def forget_last(journal: Path) -> None:
-    """For a journal that begins anew, where one of the same name was deleted."""
+    """Delete it for a new journal, where one of the same name was deleted."""
     with contextlib.suppress(OSError):
         _beside(journal).unlink()

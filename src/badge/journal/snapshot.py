@@ -81,7 +81,7 @@ def write_snapshot(journal: Path, fd: int, events: int, size: int, state: dict[s
 
 
 def forget_snapshot(journal: Path) -> None:
-    """For a journal that begins anew, or from which something was erased."""
+    """Delete it: for a new journal, or one from which something was erased."""
     with suppress(OSError):
         _beside(journal).unlink()
 

@@ -1,4 +1,4 @@
-"""The set of labels, and what they are called."""
+"""The classes: their names, and their positions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Classes:
 
     @property
     def header(self) -> int | list[Label]:
-        """As they stand in a journal: their names, or how many there are."""
+        """As a journal holds them: their names, or their number."""
         return list(self.names) if self.named else len(self.names)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What the examples of a pool are called: their positions, or ids of one's own."""
+"""The ids of the examples of a pool: their positions, or ids from the caller."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Ids:
         return [int(p) if self.own is None else self.own[int(p)] for p in positions]
 
     def keys(self, ids: Iterable[Id]) -> IntArray:
-        """Whole numbers that stay those of these ids, also when the pool grows or is reordered."""
+        """Whole numbers for these ids that stay the same when the pool grows or is reordered."""
         if self.own is None:
             return self.positions(ids)
         words = (hashlib.blake2b(repr(id).encode(), digest_size=8).digest() for id in ids)
@@ -109,7 +109,7 @@ class Ids:
 
 
 class AnyIds(Ids):
-    """Where the pool is not at hand, and its ids are its own: every text and every whole number may be one.
+    """Ids from a caller whose pool is not at hand: every text and every whole number may be one.
 
     `sample` holds some of them.
     """
@@ -155,7 +155,7 @@ def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
 
 
 def _column(pool: Any, name: str) -> tuple[Any, Any]:
-    """A column of a table, and the table without it: an id is no feature."""
+    """The table without the column of ids, which is no feature, and that column."""
     columns = getattr(pool, "column_names", None) or getattr(pool, "columns", None)
     if columns is None or name not in list(columns):
         raise InputError(f"ids={name!r} names a column, and the pool ({type(pool).__name__}) has none of that name")
@@ -166,7 +166,7 @@ def _column(pool: Any, name: str) -> tuple[Any, Any]:
 
 
 def listed(values: Any, what: str) -> list[Any]:
-    """The values of a list, an array, a tensor or a column; one value alone is a mistake, a text above all."""
+    """The values of a list, an array, a tensor or a column. A single value, such as one text, is refused."""
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             values = values.astype("M8[us]")  # else times in nanoseconds become whole numbers

@@ -166,7 +166,7 @@ class Ledger:
     # -- the fold --------------------------------------------------------------------------------------------------
 
     def apply(self, record: e.Record, codes: Sequence[Code] | None = None) -> None:
-        """Fold one event in; those of an experiment leave it as it is. `codes`: it was checked, and these are its labels."""
+        """Fold one event in; those of an experiment change nothing. With `codes`, its labels, it was checked before."""
         self.busy = True
         self.number += 1
         before = self.revision
@@ -315,7 +315,7 @@ class Ledger:
                 self.skipped[id] = record.reason
 
     def _learn_classes(self, labels: list[Any]) -> None:
-        """The line that added a class may be lost: a label that was told is one all the same."""
+        """Add the classes of labels that were told: the line that added them may be lost."""
         for label in labels:
             for one in label if isinstance(label, list) else [label]:
                 self.classes.add(self.classes.checked_new(one) if one not in self.classes.names else one)

@@ -66,7 +66,7 @@ class Snapshot:
 
     @property
     def taught(self) -> tuple[int, int]:
-        """What tells one model from another."""
+        """Identifies the model of this state."""
         return self.revision, self.class_count
 
     @classmethod
@@ -110,7 +110,7 @@ class Work:
         self._blank = {} if self._memory is None else plain_state(self._memory)
 
     def _examples(self) -> Any:
-        """The pool as the trainer sees it; not before it is needed, since an encoder may have to go over it."""
+        """The pool as the trainer sees it, made when it is first needed: an encoder may have to go over it."""
         if self._seen is None or self._seen[0] is not self.trainer:
             self._seen = (self.trainer, prepared(self.trainer, self.pool))
         return self._seen[1]
@@ -162,7 +162,7 @@ class Work:
         return state.classes.predicted(outputs.probabilities[:].numpy(force=True))
 
     def batch(self, state: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
-        """The next batch; with `looks`, also what the model takes it for and how far it differs from the one before.
+        """The next batch; with `looks`, also the model's predictions for it and how far it differs from the model before.
 
         Drawn uniformly where there is nothing to learn from the labels, or not yet enough for what trains.
         """
@@ -265,7 +265,7 @@ def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
 
 
 def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:
-    """`badge.predict` is told that labels are lists, since a network's logits do not say so; another function knows."""
+    """`badge.predict` is told that labels are lists, because a network's logits do not show it."""
     ours = given is predict or (isinstance(given, partial) and given.func is predict)
     return partial(given, multilabel=True) if ours and multilabel else given
 
@@ -283,7 +283,7 @@ def _restore(strategy: Stateful, memory: dict[str, Any] | None, blank: dict[str,
 
 
 def _lacks_labels(error: Exception) -> bool:
-    """Whether a training failed for want of labels, as far as can be told: then more of them may help.
+    """Whether a training probably failed because there are too few labels: then more of them may help.
 
     Estimators raise ValueError where a class is missing or has too few examples; LightGBM and CatBoost their own error.
     Errors of badge are about the call, and others about the machine or the code.
