@@ -27,12 +27,15 @@ SHARE = 0.1
 NO_COST = 0.01
 
 
+#: class -> its description, key and colour, as far as they are given
+About = dict[str, dict[str, str]]
+
+
 class Board:
     """Looks at a learner; nothing here changes it."""
 
-    def __init__(self, learner: ActiveLearner, source: Source, of: int = 1) -> None:
-        self.learner, self.source, self.of = learner, source, of
-        self.about: dict[str, dict[str, str]] = {}  # class -> description, key, colour
+    def __init__(self, learner: ActiveLearner, source: Source, of: int = 1, about: About | None = None) -> None:
+        self.learner, self.source, self.of, self.about = learner, source, of, about or {}
         self._lock = threading.Lock()
         self._overview: dict[str, Any] = {}
         self._stale, self._made, self._cost = True, 0.0, 0.0

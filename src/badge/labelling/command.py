@@ -88,8 +88,8 @@ def run(source: Source, options: Options) -> None:
             adjudicator=options.adjudicator,
             test_first=options.test_first,
             loans=file.with_name(file.name + ".loans"),
+            about=about,
         )
-        session.board.about = about
         app = app_of(session, people, options.host, port, _user(), public, guidelines)
         serve(app, session, options.host, port, listen)
 

@@ -15,14 +15,14 @@ from badge.learner import ActiveLearner
 __all__ = ["dashboard"]
 
 #: hours that the table shows
-HOURS = 12
+HOURS = 8
 
 
 def dashboard(learner: ActiveLearner, people: People) -> dict[str, Any]:
     """Labels per person and hour, seconds per item (median), agreement, the learning curve."""
     told = learner.team.times()
     now = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
-    hours = [(now - timedelta(hours=back)).isoformat()[:13] for back in reversed(range(HOURS))]
+    hours = [(now - timedelta(hours=back)).isoformat()[:13] for back in range(HOURS)]
     agreement = agreement_of(learner.votes)
     links = {person.name: person for person in people.named}
     rows = []

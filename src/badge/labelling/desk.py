@@ -65,7 +65,7 @@ class Desk:
 
     def link(self, person: str, role: str | None = None) -> Reply:
         """The link of a person, made where there is none."""
-        made = self.people.add(person, role)
+        made = self.people.add(person, role, renew=True)
         return {"saved": True, "name": made.name, "link": f"{self.home}/?token={made.token}"}
 
     def revoke(self, person: str) -> Reply:

@@ -82,14 +82,18 @@ class People:
         """Everybody with a link of their own."""
         return list(self._named.values())
 
-    def add(self, name: str, role: str | None = None) -> Person:
-        """A person with a link; one who is known keeps the link, and the role unless another is given."""
+    def add(self, name: str, role: str | None = None, renew: bool = False) -> Person:
+        """A person with a link; one who is known keeps it, and the role unless another is given.
+
+        A link that was taken back stays so, unless `renew` asks for a new one.
+        """
         name = plain_name(name)
         if role not in (None, *ROLES):
             raise InputError(f"the role of {name} is {role!r}; roles are {', '.join(ROLES)}")
         with self._lock:
-            known = self._named.get(name, Person(name))
-            self._keep(replace(known, role=role or known.role, token=known.token or secrets.token_urlsafe(24)))
+            known, fresh = self._named.get(name, Person(name)), renew or name not in self._named
+            token = known.token or (secrets.token_urlsafe(24) if fresh else None)
+            self._keep(replace(known, role=role or known.role, token=token))
         return self._named[name]
 
     def revoke(self, name: str) -> None:

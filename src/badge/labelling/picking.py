@@ -17,6 +17,8 @@ __all__ = ["Picker"]
 
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
+#: batches that wait for the answers of others, if several people are asked
+AHEAD = 4
 #: guesses that a person can ask for
 GUESSES = 5
 
@@ -60,9 +62,9 @@ class Picker:
         self._changed.set()
 
     def _queue(self) -> list[Id]:
-        """Picks without an answer; the test sample is no part of them."""
-        test = self.learner.team.test
-        return [id for id in self.learner.pending.tolist() if id not in test]
+        """Picks that nobody has answered; the test sample is no part of them."""
+        test, votes = self.learner.team.test, self.learner.votes if self.of > 1 else {}
+        return [id for id in self.learner.pending.tolist() if id not in test and id not in votes]
 
     def _run(self) -> None:
         self._trying(self._first)
@@ -92,11 +94,16 @@ class Picker:
             self._explain()
 
     def _fill(self) -> None:
-        while not self._ended and self.learner.left > 0 and len(self._queue()) < self.batch_size:
+        while not self._ended and self.learner.left > 0 and self._is_low():
             self._labels_then = len(self.learner.labels)
             self._next = self._ask()
         if self._next and len(self.learner.labels) - self._labels_then >= self.batch_size // 2:
             self._renew()
+
+    def _is_low(self) -> bool:
+        """Whether less than a batch is left to answer. One person alone goes AHEAD batches ahead of the others."""
+        ahead = len(self.learner.pending) < AHEAD * self.batch_size
+        return len(self._queue()) < self.batch_size and (self.of == 1 or ahead)
 
     def _renew(self) -> None:
         """Pick the next batch anew: since it was picked, half a batch of labels came in."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from badge.core.rng import generator
-from badge.labelling.board import Board
+from badge.labelling.board import About, Board
 from badge.labelling.exporting import Exports
 from badge.labelling.items import Items
 from badge.labelling.lending import LOAN_SECONDS, Loans
@@ -51,11 +51,12 @@ class Session:
         adjudicator: str | None = None,
         test_first: bool = False,
         loans: Path | None = None,
+        about: About | None = None,
     ) -> None:
         self.learner, self.source, self.of, self.adjudicator = learner, source, of, adjudicator
         self.items, self.team, self.test_first = Items(source), learner.team, test_first
         self.picker = Picker(learner, len(source), batch_size, of)
-        self.board = Board(learner, source, of)
+        self.board = Board(learner, source, of, about)
         self.exports = Exports(learner, self.items)
         self._loans = Loans(loan_seconds, file=loans)
         self.picker.is_out = self._loans.is_out

@@ -40,7 +40,7 @@ const start = async () => {
       ...row.hours.map((count) => (count ? number(count) : "")), links(row)]));
     $("invite").hidden = !data.links;
     const { test, overview } = data;
-    $("test-figure").textContent = test?.accuracy == null ? "not known: start with --test 200 to set a sample aside"
+    $("test-figure").textContent = !test ? "not known: no test sample was set aside" : test.accuracy === null ? "not known yet"
       : `${percent(test.accuracy)} (${percent(test.interval[0])} to ${percent(test.interval[1])})`;
     $("test-text").textContent = test ? `${number(test.labelled)} of ${number(test.size)} test items have a label. ${test.text}` : "";
     drawCurve($("test-curve"), test ? test.curve.map((point) => point.accuracy) : []);
