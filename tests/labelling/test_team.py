@@ -142,6 +142,7 @@ def test_a_test_sample_is_asked_and_never_trained_on(browser: Any, served: Calla
     asks = until(lambda: [e for e in events(server, "ask") if e.get("test")]) and events(server, "ask")
     assert not sample & {id for e in asks for id in e["ids"]}
     assert len([e for e in asks if e.get("test")][-1]["test"]) == 12
+    ann.press("1")
     ann.page.wait_for_function("() => document.querySelector('#test-figure').textContent.includes('%')")
     assert "12 of 12 test items" in ann.page.inner_text("#test-text")
     learner = badge.ActiveLearner(

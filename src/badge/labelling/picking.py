@@ -33,6 +33,7 @@ class Picker:
     def __init__(self, learner: ActiveLearner, size: int, batch_size: int, of: int) -> None:
         self.learner, self.size, self.batch_size, self.of = learner, size, batch_size, of
         self.is_out: Callable[[Id], bool] = lambda id: False  # whether somebody has an item
+        self.picked: Callable[[], None] = lambda: None  # called after each batch
         self.why: dict[Id, str] = {}
         self.guess: dict[Id, list[tuple[int, float]]] = {}  # class numbers and probabilities, the best first
         self.batch_of: dict[Id, int] = {}  # numbers from 1
@@ -125,6 +126,7 @@ class Picker:
             self._number(ids, more)
             self._explain()
             self.trouble = None
+            self.picked()
             return ids
         except InputError:
             if self.learner.left >= wanted:  # else the last items were answered meanwhile: there is less to ask for

@@ -59,7 +59,7 @@ class Session:
         self.board = Board(learner, source, of, about)
         self.exports = Exports(learner, self.items)
         self._loans = Loans(loan_seconds, file=loans)
-        self.picker.is_out = self._loans.is_out
+        self.picker.is_out, self.picker.picked = self._loans.is_out, self.board.changed
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)  # a client does one thing at a time
         self._undone: dict[str, list[Id]] = {}  # of each client, what it went back to since its last answer
