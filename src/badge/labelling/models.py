@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ __all__ = ["Images", "Table", "Texts", "classes_of", "trainer_of"]
 TEXT_COLUMNS, TEXT_SAMPLE = 256, 20_000
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
+#: files of which a progress bar is shown
+MANY_FILES = 100
 #: values of a column of a table that become columns of their own; rarer ones share one
 MOST_VALUES = 20
 
@@ -49,17 +53,26 @@ def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str 
 class _Prepared:
     """What `prepare` made of a pool is kept: it is asked for before the first label, and again with each model."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int) -> None:
+        self.classes = classes
         self._kept: tuple[Any, Tensor] | None = None
 
     def prepare(self, pool: Any) -> Tensor:
         """The pool as rows of numbers."""
         if self._kept is None or self._kept[0] is not pool:
-            self._kept = (pool, self._rows(pool))
+            self._kept = (pool, self._learn(pool))
         return self._kept[1]
 
-    def _rows(self, pool: Any) -> Tensor:
+    def transform(self, items: Any) -> Tensor:
+        """New items as rows of numbers, in the way that the pool was prepared."""
         raise NotImplementedError
+
+    def _learn(self, pool: Any) -> Tensor:
+        return self.transform(pool)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a saved model: without the pool."""
+        return {**self.__dict__, "_kept": None}
 
 
 class Texts(_Prepared):
@@ -69,15 +82,10 @@ class Texts(_Prepared):
     so a round costs what a linear head on embeddings costs.
     """
 
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.classes = classes
-
-    def _rows(self, pool: Sequence[str]) -> Tensor:
+    def _learn(self, pool: Sequence[str]) -> Tensor:
         try:
             from sklearn.decomposition import TruncatedSVD
             from sklearn.feature_extraction.text import TfidfVectorizer
-            from sklearn.preprocessing import normalize
         except ImportError:
             raise MissingExtraError("labelling texts", "scikit-learn", "label") from None
         texts = list(pool)
@@ -88,11 +96,20 @@ class Texts(_Prepared):
             words = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(1, 3))
             counts = words.fit_transform([text or " " for text in texts])
         columns = min(TEXT_COLUMNS, min(counts.shape) - 1)
-        if columns < 1:
-            return torch.from_numpy(counts.toarray().astype(np.float32))
         sample = np.unique(np.linspace(0, len(texts) - 1, TEXT_SAMPLE).astype(np.int64))
-        reduction = TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts[sample])
-        return torch.from_numpy(normalize(reduction.transform(counts)).astype(np.float32))
+        reduced = TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts[sample]) if columns >= 1 else None
+        self._steps = (words, reduced)
+        return self._reduced(counts)
+
+    def transform(self, items: Sequence[str]) -> Tensor:
+        return self._reduced(self._steps[0].transform([str(item) or " " for item in items]))
+
+    def _reduced(self, counts: Any) -> Tensor:
+        from sklearn.preprocessing import normalize
+
+        if self._steps[1] is None:
+            return torch.from_numpy(counts.toarray().astype(np.float32))
+        return torch.from_numpy(normalize(self._steps[1].transform(counts)).astype(np.float32))
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> LinearHead:
         return fit_linear(examples, labels)[0].eval()
@@ -101,19 +118,16 @@ class Texts(_Prepared):
 class Images(_Prepared):
     """A small residual network on pictures of 32 × 32 pixels."""
 
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.classes = classes
-        self._trainer = Trainer(
-            lambda: resnet18(classes, width=WIDTH), lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS
-        )
-
-    def _rows(self, pool: ImageFiles) -> Tensor:
-        """Bytes [N, 3, 32, 32]."""
-        return torch.from_numpy(pool.small(SIDE, progress=True))
+    def transform(self, items: ImageFiles | Sequence[Any]) -> Tensor:
+        """Bytes [N, 3, 32, 32] of files, or of their names."""
+        files = items if isinstance(items, ImageFiles) else ImageFiles([Path(item) for item in items])
+        return torch.from_numpy(files.small(SIDE, progress=len(files) > MANY_FILES))
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
-        return nn.Sequential(_Scaled(), self._trainer.fit(_Scaled()(examples), labels, rng)).eval()
+        trainer = Trainer(
+            lambda: resnet18(self.classes, width=WIDTH), lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS
+        )
+        return nn.Sequential(_Scaled(), trainer.fit(_Scaled()(examples), labels, rng)).eval()
 
 
 class _Scaled(nn.Module):
@@ -126,13 +140,13 @@ class _Scaled(nn.Module):
 class Table(_Prepared):
     """A perceptron with one hidden layer on standardised numbers and on the commonest values of other columns."""
 
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.classes = classes
-
-    def _rows(self, pool: Sequence[dict[str, Any]]) -> Tensor:
+    def _learn(self, pool: Sequence[dict[str, Any]]) -> Tensor:
         names = list(dict.fromkeys(name for row in pool for name in row))
-        parts = [_column([row.get(name) for row in pool]) for name in names]
+        self._columns = {name: _Column.of([row.get(name) for row in pool]) for name in names}
+        return self.transform(pool)
+
+    def transform(self, items: Sequence[dict[str, Any]]) -> Tensor:
+        parts = [column.numbers([row.get(name) for row in items]) for name, column in self._columns.items()]
         return torch.from_numpy(np.concatenate(parts, axis=1).astype(np.float32))
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
@@ -140,20 +154,31 @@ class Table(_Prepared):
         return trainer.fit(examples, labels, rng)
 
 
-def _column(values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """One column of a table as numbers: standardised, what is missing at the mean; or one column per common value."""
-    numbers = [_number(value) for value in values]
-    if all(number is not None or value in (None, "") for number, value in zip(numbers, values, strict=True)):
-        column = np.array([np.nan if number is None else number for number in numbers])
-        known = column[np.isfinite(column)]
-        mean, spread = (known.mean(), known.std()) if len(known) else (0.0, 1.0)
-        scaled = (np.where(np.isfinite(column), column, mean) - mean) / (spread or 1.0)
-        return scaled[:, None]
-    texts = np.array([str(value) for value in values])
-    common, counts = np.unique(texts, return_counts=True)
-    common = common[np.argsort(-counts, kind="stable")][:MOST_VALUES]
-    shown: np.ndarray[Any, np.dtype[np.float64]] = (texts[:, None] == common[None, :]).astype(np.float64)
-    return shown
+@dataclass(frozen=True)
+class _Column:
+    """How a column of a table becomes numbers: standardised, or one column per common value."""
+
+    mean: float = 0.0
+    spread: float = 1.0
+    values: tuple[str, ...] | None = None  #: None: the column holds numbers
+
+    @classmethod
+    def of(cls, values: list[Any]) -> _Column:
+        numbers = [_number(value) for value in values]
+        if all(number is not None or value in (None, "") for number, value in zip(numbers, values, strict=True)):
+            known = np.array([number for number in numbers if number is not None and math.isfinite(number)])
+            return cls(float(known.mean()), float(known.std()) or 1.0) if len(known) else cls()
+        common, counts = np.unique([str(value) for value in values], return_counts=True)
+        return cls(values=tuple(common[np.argsort(-counts, kind="stable")][:MOST_VALUES].tolist()))
+
+    def numbers(self, values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """[N, 1] with what is missing at the mean, or [N, number of values]."""
+        if self.values is not None:
+            texts = np.array([str(value) for value in values])
+            return (texts[:, None] == np.array(self.values)[None, :]).astype(np.float64)
+        found = [_number(value) for value in values]
+        filled = [n if n is not None and math.isfinite(n) else self.mean for n in found]
+        return ((np.array(filled) - self.mean) / self.spread)[:, None]
 
 
 def _number(value: Any) -> float | None:
