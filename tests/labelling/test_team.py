@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import badge
+from badge.labelling.models import trainer_of
 from pages import Person, Server
 
 WORDS = {"good": "fine lovely great", "bad": "dull awful weak"}
@@ -316,3 +321,86 @@ def test_identical_items_are_asked_once(browser: Any, served: Callable[..., Serv
     found = {row["id"]: row["label"] for row in exported(ann, server)}
     assert found == {f"t{i}": "bad" if i % 3 == 1 else "good" for i in range(12)}
     ann.close()
+
+
+def test_start_from_labels_and_guesses_in_the_file(browser: Any, served: Callable[..., Server]) -> None:
+    rows = [
+        {"id": f"t{i}", "text": f"{i}: text", "known": "good" if i < 4 else None, "model": ("good", "bad")[i % 2]}
+        for i in range(10)
+    ]
+    server = served(0, "--classes", "good,bad", "--label", "known", "--guess", "model", rows=rows)
+    assert "4 labelled" in server.log.read_text() and "4 of them new" in server.log.read_text()
+    ann = Person(browser, server.url)
+    assert ann.page.inner_text("#total").startswith("4 of 10")
+    number = int(ann.text().split(":")[0])
+    assert number >= 4 and "Suggested" in ann.page.inner_text("#was")
+    assert "known" not in ann.page.inner_text("#item")  # neither column is shown
+    ann.press("Enter")
+    assert events(server, "tell")[-1]["labels"] == [("good", "bad")[number % 2]]
+    server.kill()
+    server.start()
+    assert (
+        "0 of them new" in server.log.read_text() and len([e for e in events(server, "tell") if e.get("source")]) == 1
+    )
+    ann.close()
+
+
+def test_the_model_is_saved_and_predicts_without_the_page(
+    browser: Any, served: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = served(40, "--classes", "good,bad", "--batch-size", "6")
+    ann = Person(browser, server.url)
+    for _ in range(14):
+        ann.press("1" if int(ann.text().split(":")[0]) % 2 == 0 else "2")
+    ann.page.goto(f"{server.home}/team")
+    ann.page.click("#save")
+    ann.page.wait_for_function("() => document.querySelector('#save-said').textContent.includes('Saved on the server')")
+    ann.close()
+    folder = tmp_path / "pool.labels.model"
+    program = (folder / "predict.py").read_text()
+    assert sum(bool(line.strip()) for line in program.split('"""')[2].splitlines()) <= 10
+    texts = ["a fine lovely great film", "a dull awful weak film"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(badge.__file__).parents[1])}
+    said = subprocess.run(
+        [sys.executable, str(folder / "predict.py"), *texts],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    assert said.stdout == f"good\t{texts[0]}\nbad\t{texts[1]}\n"
+    server.kill()
+    from typer.testing import CliRunner
+
+    from badge.cli import app
+
+    asked = ["label", str(tmp_path / "pool.jsonl"), "--classes", "good,bad", "--save", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, [*asked, "--journal", str(tmp_path / "pool.labels.jsonl"), "--port", "0"])
+    assert (
+        done.exit_code == 0 and "the model of 14 labels" in done.output and (tmp_path / "m" / "model.joblib").exists()
+    )
+
+
+@pytest.mark.parametrize("kind", ["row", "image"])
+def test_models_of_tables_and_images_are_saved(tmp_path: Path, kind: str) -> None:
+    from badge.labelling.saving import load, save_model
+    from badge.labelling.sources import open_source
+
+    if kind == "row":
+        (tmp_path / "p.csv").write_text("a,b\n" + "".join(f"{i % 2 * 3.0},{'xy'[i % 2]}\n" for i in range(30)))
+        source, new = open_source(tmp_path / "p.csv"), ['{"a": "3.0", "b": "y"}', '{"a": "0.0", "b": "x"}']
+    else:
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        (tmp_path / "p").mkdir()
+        rng = np.random.default_rng(0)
+        for i in range(30):
+            pixels = np.zeros((40, 60, 3), dtype=np.uint8)
+            pixels[..., i % 2] = 200 + rng.integers(40, size=(40, 60))
+            image.fromarray(pixels).save(tmp_path / "p" / f"{i:02}.png")
+        source = open_source(tmp_path / "p")
+        new = [str(tmp_path / "p" / "01.png"), str(tmp_path / "p" / "02.png")]
+    learner = badge.ActiveLearner(source.pool, trainer_of(source.kind, 2), classes=["even", "odd"], ids=source.ids)
+    ids = [source.id(i) for i in range(20)]
+    learner.tell(ids, [("even", "odd")[i % 2] for i in range(20)], unasked=True)
+    save_model(learner, source.kind, tmp_path / "model")
+    assert load(tmp_path / "model").predict(new) == ["odd", "even"]

@@ -2,8 +2,8 @@
 
     python tests/support/simulate_person.py banking77.jsonl.xz --rate 3 --answers 300 --strategy badge --seed 0
 
-The file has a `text`, a `label` and a `split` in each line. The pool is what is split "train"; the rest tests. After the run the
-labels are taken in the order given, the page's own model is trained on the first 50, 100, … of them, and tested.
+The file has a `text`, a `label` and a `split` in each line. The pool is the split "train", the rest tests. After the run the
+labels are taken in the order given; the page's own model is trained on the first 50, 100, … of them, and tested.
 """
 
 from __future__ import annotations

@@ -31,6 +31,12 @@ def label(
         str | None, typer.Option("--text", help='Column with the text. (default: "text" if there is one)')
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help='Column with the ids. (default: "id" if there is one)')] = None,
+    label_column: Annotated[
+        str | None, typer.Option("--label", help="Column with labels that exist already: they are taken as given.")
+    ] = None,
+    guess: Annotated[
+        str | None, typer.Option("--guess", help="Column with suggested labels: shown with the item, Enter takes them.")
+    ] = None,
     journal: Annotated[
         Path | None, typer.Option("--journal", help="Where the answers go. (default: PATH's name with .labels.jsonl)")
     ] = None,
@@ -65,6 +71,9 @@ def label(
     guidelines: Annotated[
         Path | None, typer.Option("--guidelines", help="A text or Markdown file that the page shows beside the items.")
     ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the model of the labels so far to this folder, and end.")
+    ] = None,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; another than this lets others in.")
     ] = "127.0.0.1",
@@ -94,7 +103,7 @@ def label(
     from badge.labelling.sources import open_source
     from badge.tables import Told
 
-    source = open_source(path, text, id, Told(header, delimiter, encoding))
+    source = open_source(path, text, id, Told(header, delimiter, encoding), label_column, guess)
     if source.understood:
         typer.echo(source.understood, err=True)
     for package in ("starlette", "uvicorn"):
@@ -121,5 +130,6 @@ def label(
         test_first=test_first,
         multilabel=multilabel,
         guidelines=guidelines,
+        save=save,
     )
     run(source, options)

@@ -6,6 +6,7 @@ import getpass
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -14,6 +15,7 @@ from badge.journal import read
 from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, trainer_of
 from badge.labelling.people import People, key_of
+from badge.labelling.saving import save_model
 from badge.labelling.server import app_of, is_local, serve, shown_host
 from badge.labelling.session import Session
 from badge.labelling.sources import Source
@@ -44,6 +46,7 @@ class Options:
     test_first: bool = False
     multilabel: bool = False
     guidelines: Path | None = None
+    save: Path | None = None
 
 
 def run(source: Source, options: Options) -> None:
@@ -66,13 +69,21 @@ def run(source: Source, options: Options) -> None:
             seed=options.seed,
             journal=file,
             multilabel=options.multilabel,
+            first=_first(file, options, source.kind),
         )
         for name in more:
             learner.add_class(name)
+        taken = _take_labels(learner, source)
+        if options.save is not None:
+            typer.echo(f"{save_model(learner, source.kind, options.save)}: the model of {len(learner.labels):,} labels")
+            learner.close()
+            return
         learner.team.set_aside(options.test, options.of)
         people = _people(options, file)
         home = public or f"http://{shown_host(options.host)}:{port}"
-        typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {len(learner.labels):,} labelled in {file}")
+        typer.echo(
+            f"{len(source):,} {source.kind}s, {len(names)} classes; {len(learner.labels):,} labelled in {file}{taken}"
+        )
         _say_links(people, key_of(file), home)
         if not is_local(options.host) and public is None:
             typer.echo(
@@ -90,8 +101,28 @@ def run(source: Source, options: Options) -> None:
             loans=file.with_name(file.name + ".loans"),
             about=about,
         )
-        app = app_of(session, people, options.host, port, _user(), public, guidelines)
+        app = app_of(session, people, options.host, port, _user(), public, guidelines, file.with_suffix(".model"))
         serve(app, session, options.host, port, listen)
+
+
+def _take_labels(learner: ActiveLearner, source: Source) -> str:
+    """Tell the labels that the file has; which of them are new, in words."""
+    if source.labels is None:
+        return ""
+    given = {source.id(place): label for place, label in enumerate(source.labels) if label}
+    labels: dict[Any, Any] = dict(given)
+    if learner.team.multilabel:
+        labels = {id: [part.strip() for part in label.split(";")] for id, label in given.items()}
+    return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
+
+
+def _first(file: Path, options: Options, kind: str) -> str | None:
+    """What picks the first batch: typical texts. A journal that has begun goes on as it was."""
+    if file.exists() and (known := [event for event in read(file) if event["event"] == "learner"]):
+        first = known[0].get("first")
+        return first if isinstance(first, str) else None
+    typical = kind == "text" and options.model is None and options.strategy != "rand"
+    return "typiclust" if typical else None
 
 
 def _people(options: Options, file: Path) -> People:

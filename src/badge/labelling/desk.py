@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from badge.errors import InputError
 from badge.labelling.agreeing import disagreements
 from badge.labelling.dashboard import dashboard
 from badge.labelling.people import People
+from badge.labelling.saving import save_model
 from badge.labelling.session import Reply, Session
 
 __all__ = ["Desk"]
@@ -16,8 +18,8 @@ __all__ = ["Desk"]
 class Desk:
     """Calls of the other pages, over one session. A request that comes twice has one effect."""
 
-    def __init__(self, session: Session, people: People, home: str) -> None:
-        self.session, self.people, self.home = session, people, home
+    def __init__(self, session: Session, people: People, home: str, model: Path) -> None:
+        self.session, self.people, self.home, self.model = session, people, home, model
         self.items, self.team, self.learner = session.items, session.team, session.learner
 
     def change(self, request: str, name: str, ids: Any, labels: Any) -> Reply:
@@ -72,6 +74,11 @@ class Desk:
         """Take the link of a person back."""
         self.people.revoke(person)
         return {"saved": True, "name": person}
+
+    def save(self) -> Reply:
+        """Save the trained model to the server's disk."""
+        made = save_model(self.learner, self.session.source.kind, self.model)
+        return {"saved": True, "folder": str(made.resolve())}
 
     def disagreements(self) -> Reply:
         return {**disagreements(self.learner, self.items), **self.session.state()}

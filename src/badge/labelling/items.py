@@ -50,8 +50,7 @@ class Items:
 
     def suggested(self, id: Id) -> Any:
         """The label that the file suggests for an item, if it has a column of such."""
-        guesses = getattr(self.source, "guesses", None)
-        return None if guesses is None else guesses[self.position(id)]
+        return None if self.source.guesses is None else self.source.guesses[self.position(id)] or None
 
     def shown(self, id: Id) -> dict[str, Any]:
         return self.source.shown(self.position(id))

@@ -175,7 +175,10 @@ class _Column:
         """[N, 1] with what is missing at the mean, or [N, number of values]."""
         if self.values is not None:
             texts = np.array([str(value) for value in values])
-            return (texts[:, None] == np.array(self.values)[None, :]).astype(np.float64)
+            same: np.ndarray[Any, np.dtype[np.float64]] = (texts[:, None] == np.array(self.values)[None, :]).astype(
+                float
+            )
+            return same
         found = [_number(value) for value in values]
         filled = [n if n is not None and math.isfinite(n) else self.mean for n in found]
         return ((np.array(filled) - self.mean) / self.spread)[:, None]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from badge.errors import BadgeError, InputError
 from badge.labelling.sources import Id
-from badge.labelling.words import RANDOM, reasons
+from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
 from badge.training.fit import prepared
 
@@ -49,7 +49,8 @@ class Picker:
 
     def start(self) -> None:
         """Fill an empty queue now, if that needs no training, and go on in the background."""
-        if not self._queue() and len({str(label) for label in self.learner.labels.values()}) < 2:
+        few = len({str(label) for label in self.learner.labels.values()}) < 2
+        if few and not self.learner.team.starts_typical and not self._queue():
             self._trying(self._fill)
         self._thread.start()
         self.wake()
@@ -157,8 +158,9 @@ class Picker:
         ids = self.learner.batches[-1].tolist()
         try:
             why = self.learner.explain()
-        except InputError:  # drawn uniformly
-            self.why.update(dict.fromkeys(ids, RANDOM))
+        except InputError:  # no model picked them
+            typical = self.learner.team.starts_typical and self.learner.uniform_because is None
+            self.why.update(dict.fromkeys(ids, TYPICAL if typical else RANDOM))
             return
         self.why.update(zip(ids, reasons(why, self.size), strict=True))
         guesses = self.learner.team.guesses(ids, GUESSES)

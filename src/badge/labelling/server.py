@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from badge.errors import BadgeError, InputError, MissingExtraError
@@ -44,8 +45,13 @@ def app_of(
     suggested: str = "",
     public: str | None = None,
     guidelines: str = "",
+    model: Path = Path("model"),
 ) -> Any:
-    """The ASGI application. `suggested` is offered as the name of a new visitor; `public` is the address of a proxy."""
+    """The ASGI application.
+
+    `suggested` is offered as the name of a new visitor; `public` is the address of a proxy; `model` is the folder to which
+    the trained model is saved.
+    """
     try:
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool
@@ -129,7 +135,7 @@ def app_of(
             raise InputError("there is no such file")
         return Response(_static(name), media_type=STATIC[name])
 
-    desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}")
+    desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}", model)
     who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
         routes=[
@@ -149,6 +155,7 @@ def app_of(
             writes(desk.unskip, "request", "name", "id", role="adjudicate"),
             writes(desk.link, "person", "role?", role="admin"),
             writes(desk.revoke, "person", role="admin"),
+            writes(desk.save, role="admin"),
             reads("/api/disagreements", lambda request: desk.disagreements(), "adjudicate"),
             reads("/api/team", lambda request: desk.dashboard(), "admin"),
         ]

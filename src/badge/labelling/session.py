@@ -262,13 +262,20 @@ class Session:
             "item": self.items.shown(id),
             "why": why,
             "guesses": [{"label": self.learner.classes[code], "confidence": share} for code, share in guesses],
-            "suggested": self.items.suggested(id),
+            "suggested": self._suggested(id),
             "was": was,
             "batch": None if test else self.picker.batch(id, pending),
             "between": "Test sample" if test else BETWEEN,
             **self.remarks(id),
             **self.state(),
         }
+
+    def _suggested(self, id: Id) -> Any:
+        """What the file suggests for an item, as far as it names classes."""
+        said = self.items.suggested(id)
+        if said is None or not self.team.multilabel:
+            return said if said in self.learner.classes else None
+        return [name for name in self.learner.classes if str(name) in {part.strip() for part in said.split(";")}]
 
     def remarks(self, id: Id) -> Reply:
         remarks, flagged = self.team.remarks(id)

@@ -32,6 +32,8 @@ class Source:
     ids: list[Id] | None
     extra: Sequence[dict[str, Any]] | None = None  #: of texts, the other columns
     understood: str = ""  #: how the file was read, in one line
+    labels: list[str] | None = None  #: labels that exist already; "": none
+    guesses: list[str] | None = None  #: labels that are suggested; "": none
 
     def __len__(self) -> int:
         return len(self.pool)
@@ -57,8 +59,15 @@ class Source:
         return str(self.pool[position])
 
 
-def open_source(path: Path, text: str | None = None, id: str | None = None, told: Told = NOTHING) -> Source:
-    """The pool of a file or folder. `text` names the column of texts, `id` that of ids.
+def open_source(
+    path: Path,
+    text: str | None = None,
+    id: str | None = None,
+    told: Told = NOTHING,
+    label: str | None = None,
+    guess: str | None = None,
+) -> Source:
+    """The pool of a file or folder. `text`, `id`, `label` and `guess` name columns.
 
     Without `text` a column "text" is taken; a table that has none is labelled row by row. Without `id` a column "id" is
     taken; where there is none, ids are positions.
@@ -73,13 +82,13 @@ def open_source(path: Path, text: str | None = None, id: str | None = None, told
     """
     if not path.exists():
         raise DataError(f"there is no {path}: name a .csv, .xlsx, .jsonl, .parquet or .txt file, or a folder of images")
-    if (text is not None or id is not None) and (path.is_dir() or path.suffix == ".txt"):
+    if {text, id, label, guess} != {None} and (path.is_dir() or path.suffix == ".txt"):
         what = (
             "a folder of images, whose ids are their file names"
             if path.is_dir()
             else "one text per line, without columns"
         )
-        raise DataError(f"{path} is {what}: --text and --id are for tables")
+        raise DataError(f"{path} is {what}: --text, --id, --label and --guess are for tables")
     if path.is_dir():
         folder = ImageFolder(path)
         return Source("image", folder, list(folder.names))
@@ -89,17 +98,22 @@ def open_source(path: Path, text: str | None = None, id: str | None = None, told
         told = replace(told, header=True)
     table = read_table(path, told)
     columns, understood = table.names, table.understood
-    for option, name in (("--text", text), ("--id", id)):
+    for option, name in (("--text", text), ("--id", id), ("--label", label), ("--guess", guess)):
         if name is not None and name not in columns:
             raise DataError(f"{option} {name}: {path} has no such column; it has {', '.join(columns) or 'none'}")
     id = id or (ID if ID in columns else None)
     ids = None if id is None else _ids(table.column(id), path, id)
     text = text or (TEXT if TEXT in columns else None)
-    rows = table.rows(id, text)
+    rows = table.rows(id, text, label, guess)
+    given = [None if name is None else [_word(value) for value in table.column(name)] for name in (label, guess)]
     if text is None:
-        return _checked(Source("row", rows, ids, understood=understood), path)
+        return _checked(Source("row", rows, ids, None, understood, *given), path)
     texts = [str(_plain(value or "")) for value in table.column(text)]
-    return _checked(Source("text", texts, ids, rows if any(rows) else None, understood), path)
+    return _checked(Source("text", texts, ids, rows if any(rows) else None, understood, *given), path)
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else str(_plain(value)).strip()
 
 
 def _checked(source: Source, path: Path) -> Source:

@@ -6,8 +6,9 @@ import math
 
 from badge.strategies.explain import Explanation
 
-__all__ = ["BETWEEN", "RANDOM", "TEST", "UNKNOWN", "WHILE_PICKING", "reasons"]
+__all__ = ["BETWEEN", "RANDOM", "TEST", "TYPICAL", "UNKNOWN", "WHILE_PICKING", "reasons"]
 
+TYPICAL = "A typical item: many others are like it. There is no model yet that could choose."
 RANDOM = "Drawn at random: there is no model yet that could choose."
 WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
 TEST = "Part of the test sample: drawn at random, never trained on, it shows how good the model really is."

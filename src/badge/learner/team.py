@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,17 @@ class Team:
             return replace(told[0], request=request, seconds=seconds), told[1]
 
         self._write(checked)
+
+    def tell_existing(self, labels: Mapping[Id, Any], source: str) -> int:
+        """Take labels that a file holds, of ids that have none; the number of new ones."""
+
+        def checked(ledger: Ledger) -> Checked | None:
+            new = {id: label for id, label in labels.items() if id not in ledger.labels and id not in ledger.votes}
+            told = ledger.tell(list(new), list(new.values()), None, unasked=True) if new else None
+            return None if told is None else (replace(told[0], source=source), told[1])
+
+        event = self._write(checked)
+        return 0 if event is None else len(event["ids"])
 
     def relabel(self, id: Id, label: Any, by: str, request: str | None = None) -> None:
         """Correct a label, or that of one person."""
@@ -117,6 +128,11 @@ class Team:
     @property
     def multilabel(self) -> bool:
         return self._book.look(lambda now: now.classes.multilabel)
+
+    @property
+    def starts_typical(self) -> bool:
+        """Whether the first batch is picked from the pool's vectors, which takes time, and not drawn uniformly."""
+        return self._learner._work.first is not None
 
     @property
     def test(self) -> dict[Id, None]:

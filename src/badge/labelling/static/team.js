@@ -56,6 +56,12 @@ const start = async () => {
     await load();
   });
 
+  $("save").addEventListener("click", async () => {
+    $("save-said").textContent = "Training …";
+    const { data, refused } = await server.post("/api/save", {});
+    $("save-said").textContent = refused ?? `Saved on the server, in ${data.folder}`;
+  });
+
   history.replaceState(null, "", location.pathname);
   const { data: first } = await server.get(`/api/state?client=${client}`);
   if (first) navigate(first);
