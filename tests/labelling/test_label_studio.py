@@ -245,6 +245,19 @@ def test_another_kind_of_server_is_one_line() -> None:
         Client("http://studio.example", 7, "secret", transport=page).settings()
 
 
+def test_a_mistyped_address_fails_at_once_unless_one_watches() -> None:
+    def nobody(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    waited: list[float] = []
+    hasty = Client(
+        "http://stduio.example", 7, "secret", lambda s, r: waited.append(s), httpx.MockTransport(nobody), False
+    )
+    with pytest.raises(ServerError, match=r"cannot reach http://stduio.example/ .*check --url"):
+        hasty.settings()
+    assert waited == []
+
+
 def test_pages_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "PAGE", 5)
     server = FakeLabelStudio(TEXTS)

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from test_session import Texts, answer, films, truth
+from typer.testing import CliRunner
 
 import badge
 from badge.errors import InputError
@@ -145,6 +146,21 @@ def test_an_old_journal_with_half_a_character_is_served(tmp_path: Path) -> None:
     for path in ("/api/state", "/api/labels", "/export/labels.csv", "/export/labels.jsonl", "/api/team"):
         assert client.get(path).status_code == 200, path
     session.close()
+
+
+def test_check_and_repair_know_half_a_character(tmp_path: Path) -> None:
+    from badge.cli import app
+    from badge.journal.repair import examine, repair
+
+    with badge.ActiveLearner(["a", "b", "c"], Texts(2), classes=["x", "y"], journal=tmp_path / "j") as learner:
+        learner.tell([0], ["x"], by="half \ud800", unasked=True)
+        learner.tell([1], ["y"], by="ann", unasked=True)
+    before = CliRunner().invoke(app, ["journal", "check", str(tmp_path / "j")])
+    assert before.exit_code == 1 and examine(tmp_path / "j")[0][0] == 2
+    assert repair(tmp_path / "j").lost == []
+    after = CliRunner().invoke(app, ["journal", "check", str(tmp_path / "j")])
+    assert after.exit_code == 0 and "2 labels" in after.output
+    assert [e["by"] for e in badge.journal.read(tmp_path / "j")[1:]] == ["half ?", "ann"]
 
 
 # -- odd requests ------------------------------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ def check(file: _File) -> None:
     from badge.errors import JournalError
     from badge.journal import records_of
     from badge.journal.events import Header, Lost
+    from badge.journal.repair import HALF, half_characters
     from badge.learner.opening import recorded_ledger
 
     try:
@@ -85,6 +86,9 @@ def check(file: _File) -> None:
         raise typer.Exit(1) from None
     for warning in torn:
         typer.echo(str(warning.message), err=True)
+    if halves := half_characters(record.event() for record in records):
+        typer.echo(f"{file}, line {halves[0]}: {HALF}", err=True)
+        raise typer.Exit(1)
     lost = sum(isinstance(record, Lost) for record in records)
     held = f", {len(ledger.labels):,} labels" if ledger is not None else ""
     typer.echo(f"{file}: sound, {len(records):,} events{held}{f', {lost} lost in a repair' if lost else ''}")

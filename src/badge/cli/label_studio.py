@@ -70,7 +70,9 @@ def label_studio(
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
-    client = Client(url, project, token, on_wait=lambda seconds, reason: say(f"{reason}; again in {seconds:g} s"))
+    client = Client(
+        url, project, token, on_wait=lambda seconds, reason: say(f"{reason}; again in {seconds:g} s"), patient=watch
+    )
     settings = Settings(
         batch_size=batch_size,
         again_after=again_after or max(1, batch_size // 2),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,9 @@ from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import encode, scan, sound_parts
 from badge.journal.reading import bytes_of
 
-__all__ = ["Repair", "examine", "repair"]
+__all__ = ["Repair", "examine", "half_characters", "repair"]
+
+HALF = "a text holds half of a character; `badge journal repair` puts a question mark in its place"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,25 @@ def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     found = scan(bytes_of(file), beside)
     if found.torn_bytes and not found.problem:
         return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
+    if not found.problem and (halves := half_characters(found.events)):
+        return [(halves[0], HALF)]
     return [found.problem] if found.problem else []
+
+
+def half_characters(events: Iterable[Event]) -> list[int]:
+    """Numbers of events with half of a surrogate pair in a text: older labelling pages let such names in.
+
+    >>> half_characters([{"event": "tell", "by": "ann"}, {"event": "tell", "by": "half \\ud800"}])
+    [2]
+    """
+    return [number for number, event in enumerate(events, start=1) if _mended(event) != event]
+
+
+def _mended(event: Event) -> Event:
+    """The event with a question mark in place of half a character."""
+    text = json.dumps(event, ensure_ascii=False)
+    mended: Event = event if text.isascii() else json.loads(text.encode("utf-8", "replace"))
+    return mended
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:
@@ -71,7 +93,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
             raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
         beside, data = read_last(file), handle.read()
         found = scan(data, beside)
-        if not found.problem and not found.torn_bytes:
+        if not found.problem and not found.torn_bytes and not half_characters(found.events):
             return Repair(len(found.events), [], None)
         sound, last = _salvage(data)
         if not sound:
@@ -81,7 +103,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
         aside = _kept_aside(file, data)
         lost = [n for n in range(1, last + 1) if n not in sound]
         stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
-        lines = [encode(n, sound.get(n, stand_in)) for n in range(1, last + 1)]
+        lines = [encode(n, _mended(sound.get(n, stand_in))) for n in range(1, last + 1)]
         with replacing(file, binary=True) as output:
             output.writelines(lines)
         sync_folder(file.parent)

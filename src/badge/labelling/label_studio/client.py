@@ -26,7 +26,10 @@ Json = dict[str, Any]
 
 
 class Client:
-    """One project on one server. `on_wait(seconds, reason)` is told before each wait; `transport` is for tests."""
+    """One project on one server. `on_wait(seconds, reason)` is told before each wait; `transport` is for tests.
+
+    Without `patient`, an address at which nobody has answered yet is an error at once and not waited for.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Client:
         token: str,
         on_wait: Callable[[float, str], None] = lambda seconds, reason: None,
         transport: Any = None,
+        patient: bool = True,
     ) -> None:
         try:
             import httpx
@@ -46,6 +50,7 @@ class Client:
         if not token.strip():
             raise InputError("the token is empty: copy it from Account & Settings in Label Studio")
         self.url, self.project, self.on_wait = url.rstrip("/") + "/", project, on_wait
+        self._answered = patient
         self._token, self._renewable = token.strip(), token.count(".") == 2
         self._errors = httpx.TransportError
         self._http = httpx.Client(base_url=self.url, timeout=60.0, transport=transport, follow_redirects=False)
@@ -130,8 +135,12 @@ class Client:
                 headers = {"Authorization": self._header} if signed else {}
                 answer = self._http.request(method, path, headers=headers, **arguments)
             except self._errors as error:
+                if not self._answered:
+                    reason = f"cannot reach {self.url} ({error or type(error).__name__}): check --url"
+                    raise ServerError(f"{reason}, or wait for the server with --watch") from None
                 self._wait(waits, f"cannot reach {self.url} ({error or type(error).__name__})")
                 continue
+            self._answered = True
             if answer.status_code in PASSING:
                 self._wait(waits, f"{self.url} answers {answer.status_code}")
                 continue
