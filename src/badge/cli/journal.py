@@ -174,16 +174,26 @@ def export(
 @app.command("import", cls=Once)
 def import_labels(
     file: _File,
-    labels: Annotated[Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one.")],
+    labels: Annotated[
+        Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one; or see --from.")
+    ],
+    format: Annotated[
+        str | None, typer.Option("--from", help="An export file of argilla, doccano, label-studio or prodigy.")
+    ] = None,
+    id: Annotated[str, typer.Option("--id", help="With --from: the field that holds the ids of the pool.")] = "id",
 ) -> None:
     """Add the labels of a CSV file to a journal that no program has open: all of them, or none if one is refused.
 
-    Example: badge journal import labels.jsonl from_the_lab.csv
+    Examples:
+        badge journal import labels.jsonl from_the_lab.csv
+        badge journal import labels.jsonl project-7.json --from label-studio
     """
+    from collections.abc import Iterable
     from dataclasses import replace
 
     from badge.journal import Journal
     from badge.journal.events import Tell, now
+    from badge.learner.ledger import Checked
     from badge.learner.opening import recorded_ledger
     from badge.learner.transfer import imported
 
@@ -193,7 +203,13 @@ def import_labels(
         raise JournalError(f"there is no journal {file}: name the file that `badge label` or your loop writes")
     with Journal(file) as journal:
         ledger, told = recorded_ledger(journal.records, file), []
-        for record, codes in imported(labels, ledger):
+        if format is None:
+            found: Iterable[Checked] = imported(labels, ledger)
+        else:
+            from badge.labelling.foreign import tells_from
+
+            found = tells_from(labels, format, ledger, id)
+        for record, codes in found:
             ledger.apply(record, codes)
             told.append(replace(record, at=now()))
         if told:

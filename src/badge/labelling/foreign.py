@@ -1,0 +1,114 @@
+"""Labels from the export files of other tools: doccano, Argilla, Label Studio, Prodigy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from badge.errors import DataError, InputError
+from badge.journal import events as e
+from badge.journal.events import Id
+from badge.learner.classes import Code
+from badge.learner.ledger import Ledger
+
+__all__ = ["FORMATS", "Given", "given_in", "tells_from"]
+
+#: the id in the file, the classes, who gave them
+Given = tuple[Any, list[Any], str | None]
+
+
+def _doccano(record: dict[str, Any], id: str) -> Iterator[Given]:
+    """JSONL of a text classification: {"id": 1, "text": …, "label": ["good"]}; other columns are the upload's own."""
+    labels = record.get("label", record.get("labels", []))
+    if labels:
+        yield record.get(id, record.get("meta", {}).get(id)), labels if isinstance(labels, list) else [labels], None
+
+
+def _argilla(record: dict[str, Any], id: str) -> Iterator[Given]:
+    """Records as JSON: {"id": …, "fields": {…}, "metadata": {…}, "responses": {"question": [{"value", "user_id"}]}}."""
+    questions = record.get("responses") or {}
+    if len(questions) > 1:
+        raise InputError(f"it answers {len(questions)} questions ({', '.join(questions)}): export one of them")
+    for response in next(iter(questions.values()), []):
+        value = response["value"]
+        found = (record.get("metadata") or {}).get(id, record.get("id"))
+        yield found, value if isinstance(value, list) else [value], str(response["user_id"])
+
+
+def _label_studio(record: dict[str, Any], id: str) -> Iterator[Given]:
+    """JSON: {"id": 1, "data": {…}, "annotations": [{"completed_by", "was_cancelled", "result": [choices]}]}."""
+    for annotation in record.get("annotations", []):
+        chosen = [part["value"]["choices"] for part in annotation["result"] if part.get("type") == "choices"]
+        who = annotation.get("completed_by")
+        name = who.get("email") if isinstance(who, dict) else None if who is None else str(who)
+        if not annotation.get("was_cancelled") and chosen:
+            yield record["data"].get(id, record.get("id")), chosen[0], name
+
+
+def _prodigy(record: dict[str, Any], id: str) -> Iterator[Given]:
+    """JSONL of `textcat` or `choice`: {"text", "label" or "accept", "answer": "accept", "_annotator_id"}."""
+    labels = record.get("accept") or ([record["label"]] if "label" in record else [])
+    if record.get("answer") == "accept" and labels:
+        yield record.get(id, record.get("meta", {}).get(id)), labels, record.get("_annotator_id")
+
+
+FORMATS: dict[str, Callable[[dict[str, Any], str], Iterator[Given]]] = {
+    "argilla": _argilla,
+    "doccano": _doccano,
+    "label-studio": _label_studio,
+    "prodigy": _prodigy,
+}
+
+
+def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
+    """Every label in an export file; `id` names the field that holds the ids of the pool."""
+    if format not in FORMATS:
+        raise InputError(f"{format!r} is no format; there are {', '.join(FORMATS)}")
+    try:
+        text = path.read_text(encoding="utf-8-sig").strip()
+        whole = text.startswith("[")
+        records = json.loads(text) if whole else [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as the JSON of {format}: {error}") from None
+    found: list[Given] = []
+    for number, record in enumerate(records, start=1):
+        try:
+            new = list(FORMATS[format](record, id))
+        except InputError as error:
+            raise DataError(f"{path}, item {number}: {error}") from None
+        except (AttributeError, KeyError, TypeError, IndexError) as error:
+            raise DataError(f"{path}, item {number} is not what {format} exports: {error!r}") from None
+        if any(one[0] is None for one in new):
+            raise DataError(f"{path}, item {number} has no field {id!r}: name the one with the pool's ids, --id")
+        found += new
+    return found
+
+
+def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> Iterator[tuple[e.Tell, list[Code]]]:
+    """The events of telling the labels of an export file, one per person and number of people; all are checked first."""
+    given = given_in(path, format, id)
+    people: dict[Any, set[str | None]] = {}
+    for item, _, by in given:
+        people.setdefault(item, set()).add(by)
+    told: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    for item, labels, by in given:
+        (plain,) = ledger.ids.plain([_id(item, ledger)])
+        if not ledger.classes.multilabel and len(labels) != 1:
+            raise DataError(f"{path}: item {item!r} has {len(labels)} classes, and the journal takes one")
+        ids, values = told.setdefault((by, len(people[item])), ([], []))
+        ids.append(plain)
+        values.append(labels if ledger.classes.multilabel else labels[0])
+    checked = [ledger.tell(*columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
+    for record, codes in [one for one in checked if one]:
+        yield replace(record, source=path.name), codes
+
+
+def _id(item: Any, ledger: Ledger) -> Any:
+    """The id of the pool that a value means: 7 and "7" are one where the pool has only one of them."""
+    for meant in (item, str(item), int(item) if str(item).isascii() and str(item).isdigit() else item):
+        if meant in ledger.ids:
+            return meant
+    return item
