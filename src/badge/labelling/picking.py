@@ -84,7 +84,8 @@ class Picker:
             work()
             return True
         except BaseException as error:
-            self.trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            said = error.plain if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
+            self.trouble = " ".join(said.split())[:300]
             if not isinstance(error, BadgeError):
                 traceback.print_exc(file=sys.stderr)
             return False

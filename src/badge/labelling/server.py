@@ -80,7 +80,7 @@ def app_of(
             except Refused as refused:
                 return Json({"refused": str(refused)}, status_code=409)
             except (BadgeError, ValueError) as error:
-                return Json({"error": str(error)}, status_code=400)
+                return Json({"error": _plain(error)}, status_code=400)
 
         return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
 
@@ -91,7 +91,7 @@ def app_of(
             try:
                 found = call(request)
             except (BadgeError, ValueError, OSError) as error:
-                return Json({"error": str(error)}, status_code=404)
+                return Json({"error": _plain(error)}, status_code=404)
             return found if isinstance(found, Response) else Json(found)
 
         return Route(path, endpoint)
@@ -186,6 +186,11 @@ def shown_host(host: str) -> str:
 def is_local(host: str) -> bool:
     """Whether only this machine reaches a server on `host`."""
     return host in ("127.0.0.1", "localhost", "::1")
+
+
+def _plain(error: Exception) -> str:
+    """What went wrong, without the way out for programs."""
+    return error.plain if isinstance(error, BadgeError) else str(error)
 
 
 def _static(name: str) -> bytes:

@@ -85,8 +85,8 @@ export const markdown = (text) => {
   return text.split(/\n\s*\n/).map((part) => part.split("\n").filter((line) => line.trim())).filter((part) => part.length).flatMap(block);
 };
 
-/** Links to the pages that this visitor may open. */
+/** Shows links to what this visitor may open. */
 export const navigate = ({ visitor, overview }) => {
-  for (const link of document.querySelectorAll("nav [data-for]"))
+  for (const link of document.querySelectorAll("[data-for]"))
     link.hidden = !(link.dataset.for === "several" ? overview.of > 1 && visitor.may.includes("adjudicate") : visitor.may.includes(link.dataset.for));
 };
