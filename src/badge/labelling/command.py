@@ -117,11 +117,15 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
 
 
 def _first(file: Path, options: Options, kind: str) -> str | None:
-    """What picks the first batch: typical texts. A journal that has begun goes on as it was."""
+    """What picks the first batch: typical texts. A journal that has begun goes on as it was.
+
+    Finding them takes seconds. Where several people are asked about each item nobody gets random ones meanwhile, so there
+    the first batch is drawn at random.
+    """
     if file.exists() and (known := [event for event in read(file) if event["event"] == "learner"]):
         first = known[0].get("first")
         return first if isinstance(first, str) else None
-    typical = kind == "text" and options.model is None and options.strategy != "rand"
+    typical = kind == "text" and options.of == 1 and options.model is None and options.strategy != "rand"
     return "typiclust" if typical else None
 
 
