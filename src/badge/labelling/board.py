@@ -159,10 +159,12 @@ def tested(team: Team) -> dict[str, Any] | None:
 
 def _slope(points: Sequence[TestPoint]) -> str:
     """How far the curve is from flat: what the last half of the labels brought."""
-    if len(points) < 2:
+    if not points:
         return "The first model is measured when a batch is picked."
     last = points[-1]
-    half = min(points[:-1], key=lambda point: abs(point.labels - last.labels / 2))
+    if points[0].labels == last.labels:
+        return "Whether it still rises is known after the next batch."
+    half = min(points, key=lambda point: abs(point.labels - last.labels / 2))
     gain = 100 * (last.right / last.of - half.right / half.of)
     noise = 100 * (wilson(last.right, last.of)[1] - wilson(last.right, last.of)[0]) / 2
     verdict = (

@@ -238,7 +238,8 @@ class Ledger:
         if record.memory is not None and not (self.broken and record.memory.all is None):
             self.memory = merged(self.memory, record.memory)
         if record.test is not None:
-            self.tested.append((len(self.labels.keys() - self.test.keys()), record.test))
+            trained = record.stop.labels if record.stop is not None else len(self.labels.keys() - self.test.keys())
+            self.tested.append((trained, record.test))
         if (stop := record.stop) is not None:
             told = [tuple(code) if isinstance(code, list) else code for code in stop.codes]
             self.stop.update(zip(self.ids.plain(stop.ids), told, strict=True))
