@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from badge.errors import BadgeError
-from results import ABOUT_TIMES, TIMES
+from results import ABOUT_FROZEN, ABOUT_TIMES, FROZEN, TIMES
 
 #: The grids whose cells are in the table.
 GRIDS = [Path("grids/cpu.toml"), Path("grids/large.toml")]
@@ -23,6 +23,10 @@ def main() -> None:
     collect.add_argument("runs", type=Path)
     collect.add_argument("--grid", type=Path, nargs="+", default=GRIDS, help="the grids whose cells the table holds")
     collect.add_argument("--times", action="store_true", help="runs of grids/timing.toml, into the table of times")
+    collect.add_argument(
+        "--frozen", action="store_true", help="runs of grids/frozen.toml, into the table of frozen encoders"
+    )
+    commands.add_parser("frozen", help="print accuracy above rand on frozen encoders, by budget")
     commands.add_parser("variants", help="batches of several samplers on the same models; resumable, about ten minutes")
     arguments = parser.parse_args()
     try:
@@ -30,6 +34,11 @@ def main() -> None:
             from results.page import write_page
 
             write_page(arguments.to)
+        elif arguments.command == "frozen":
+            from badge import stats
+            from results.frozen import by_budget
+
+            print(by_budget(stats.load(FROZEN)))
         elif arguments.command == "variants":
             from results.variants import measure
 
@@ -39,6 +48,8 @@ def main() -> None:
 
             if arguments.times:
                 print(collect_runs(arguments.runs, [Path("grids/timing.toml")], TIMES, ABOUT_TIMES))
+            elif arguments.frozen:
+                print(collect_runs(arguments.runs, [Path("grids/frozen.toml")], FROZEN, ABOUT_FROZEN))
             else:
                 print(collect_runs(arguments.runs, arguments.grid))
     except BadgeError as error:

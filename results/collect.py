@@ -43,7 +43,7 @@ def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: 
 
 
 def _key(run: Run | Cell) -> tuple[Setting, str, int]:
-    setting = run.setting if isinstance(run, Run) else Setting(run.data, run.model, run.batch_size)
+    setting = run.setting if isinstance(run, Run) else Setting(run.data, run.shown_model, run.batch_size)
     return setting, run.strategy, run.seed
 
 
@@ -61,7 +61,7 @@ def _planned(cells: list[Cell]) -> list[dict[str, Any]]:
     """One entry per setting: where its curves end, and the seeds of each strategy."""
     found: dict[Setting, dict[str, Any]] = {}
     for cell in cells:
-        setting = Setting(cell.data, cell.model, cell.batch_size)
+        setting = Setting(cell.data, cell.shown_model, cell.batch_size)
         entry = found.setdefault(
             setting, {**setting._asdict(), "labels": cell.labels, "width": cell.width, "seeds": {}}
         )

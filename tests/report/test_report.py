@@ -28,7 +28,7 @@ from badge.report.saving import inline, svg_text
 from badge.report.sections.paper import counterparts, figures_of_the_paper
 from badge.report.style import look
 from badge.stats import Results
-from fake_grid import PAIRS, fake_grid, write_journals
+from fake_grid import PAIRS, SPEED, fake_grid, write_journals
 
 TABLES = {
     "curves.csv",
@@ -94,7 +94,7 @@ def test_the_index_of_the_papers_figures(folder: Path, results: Results) -> None
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert '<a href="#curves-letter-mlp-100">' in page and 'id="curves-letter-mlp-100"' in page
     everything = [
-        Results.of(fake_grid(pairs=list(PAIRS), batch_sizes=[100, 1000, 10000], strategies=STRATEGIES, rounds=9))
+        Results.of(fake_grid(pairs=list(PAIRS), batch_sizes=[100, 1000, 10000], strategies=tuple(SPEED), rounds=9))
     ]
     drawn = {name for figure in figures_of_the_paper() for name in figure.names}
     assert {row.state for row in counterparts(everything[0], drawn)} == {"complete"}
@@ -203,7 +203,7 @@ def test_the_terminal_shows_the_main_matrix(folder: Path) -> None:
 
 
 def test_other_strategies_can_be_compared(tmp_path: Path) -> None:
-    results = Results.of(fake_grid(pairs=[("letter", "mlp")], batch_sizes=[100], strategies=STRATEGIES, rounds=9))
+    results = Results.of(fake_grid(pairs=[("letter", "mlp")], batch_sizes=[100], strategies=tuple(SPEED), rounds=9))
     results = Results.of({name: getattr(results, name) for name in stats.REQUIRED})
     stats.write_csv(results, tmp_path / "all.csv")
     arguments = ["report", str(tmp_path / "all.csv"), "-o", str(tmp_path / "out"), "--strategies", "kdpp, badge"]

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from badge.core.catalog import STRATEGIES
 from badge.report import build
 from badge.stats import Results
-from fake_grid import fake_grid
+from fake_grid import SPEED, fake_grid
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -50,8 +49,10 @@ SMALLEST_TEXT = """() => Math.min(...[...document.querySelectorAll("figure svg t
 def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with every section, the nine strategies in the matrices too, and a long list of notes."""
     folder = tmp_path_factory.mktemp("page")
-    columns = fake_grid(pairs=[("letter", "mlp")], batch_sizes=[100, 10000], strategies=STRATEGIES, seeds=3, rounds=20)
-    return build(Results.of(columns), folder, STRATEGIES, workers=1).page
+    columns = fake_grid(
+        pairs=[("letter", "mlp")], batch_sizes=[100, 10000], strategies=tuple(SPEED), seeds=3, rounds=20
+    )
+    return build(Results.of(columns), folder, tuple(SPEED), workers=1).page
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from badge import stats
-from badge.core.catalog import STRATEGIES
 from badge.experiment import read_grid
 from badge.stats import Results, Setting
-from fake_grid import fake_grid, write_journals
+from fake_grid import SPEED, fake_grid, write_journals
 from results import ABOUT, ROOT, TABLE
 from results.claims import claims
 from results.claims_of_samplers import cost
@@ -40,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table collected from made-up journals of two settings, of which one seed is not finished."""
     folder = tmp_path_factory.mktemp("results")
     pairs = [("letter", "mlp"), ("mnist", "mlp")]
-    whole = Results.of(fake_grid(pairs=pairs, batch_sizes=[100], strategies=STRATEGIES, seeds=3, rounds=15))
+    whole = Results.of(fake_grid(pairs=pairs, batch_sizes=[100], strategies=tuple(SPEED), seeds=3, rounds=15))
     write_journals(whole, folder / "runs")
     for path in (folder / "runs").glob("mnist-*-2.jsonl"):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -94,7 +93,7 @@ def test_a_second_machine_adds_its_cells(made: Path, tmp_path: Path) -> None:
     table.write_bytes((made / "runs.csv.gz").read_bytes())
     about.write_bytes((made / "about.json").read_bytes())
     whole = Results.of(
-        fake_grid(pairs=[("mnist", "mlp")], batch_sizes=[100], strategies=STRATEGIES, seeds=3, rounds=15, seed=9)
+        fake_grid(pairs=[("mnist", "mlp")], batch_sizes=[100], strategies=tuple(SPEED), seeds=3, rounds=15, seed=9)
     )
     write_journals(whole, tmp_path / "runs")
     before = stats.load(table)

@@ -47,7 +47,7 @@ def test_typiclust_takes_the_most_typical_of_the_largest_clusters(seed: int) -> 
 def test_a_wrong_typiclust_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least typical of each cluster is another answer: the test above can fail."""
     right = badge.select_from(OUT, 8, "typiclust")
-    monkeypatch.setattr(cold, "most_typical", lambda features, rows: len(rows) - 1)
+    monkeypatch.setattr(cold, "most_typical", lambda features, rows, squared: len(rows) - 1)
     assert (badge.select_from(OUT, 8, "typiclust") != right).any()
 
 
@@ -248,3 +248,13 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert [int(line) for line in done.stdout.split()] == badge.select_from(OUT, 8, name).tolist()
         refused = CliRunner().invoke(app, [*call, "--format", "csv"])
         assert "it needs --probabilities too" in str(refused.exception)
+
+
+def test_squared_distances_are_the_authors_code() -> None:
+    """One far neighbour weighs more in a mean of squares: 0 has neighbours at 1 and 4, 10 at 2.9 and 2.9."""
+    from badge.samplers.lloyd import nearest_mean_distance
+
+    x = badge.Dense(np.array([[0.0], [1.0], [-4.0], [10.0], [12.9], [7.1]]))
+    some = torch.arange(6)
+    plain, squared = (nearest_mean_distance(x, some, 2, squared=s)[[0, 3]].tolist() for s in (False, True))
+    assert np.allclose(plain, [2.5, 2.9], atol=1e-5) and np.allclose(squared, [8.5, 8.41], atol=1e-4)

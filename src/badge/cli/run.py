@@ -183,7 +183,7 @@ def _without(cells: list[Cell], table: Path) -> list[Cell]:
         cell
         for cell in cells
         if cell.labels is None
-        or ends.get((Setting(cell.data, cell.model, cell.batch_size), cell.strategy, cell.seed), 0) < cell.labels
+        or ends.get((Setting(cell.data, cell.shown_model, cell.batch_size), cell.strategy, cell.seed), 0) < cell.labels
     ]
     typer.echo(f"{len(cells) - len(left)} of {len(cells)} cells are in {table}", err=True)
     return left

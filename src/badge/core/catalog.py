@@ -108,6 +108,47 @@ CATALOG: tuple[Spec, ...] = (
         labeled="if any",
         cold=True,
     ),
+    Spec(
+        "uherding",
+        "covers the uncertain part of the pool; before any label, all of it",
+        "Bae, Oliveira & Sutherland 2025",
+        labeled="if any",
+        cold=True,
+    ),
+    Spec(
+        "maxherding",
+        "covers the pool: a cold start",
+        "Bae, Noh & Sutherland 2024",
+        EMBEDDINGS,
+        labeled="if any",
+        cold=True,
+    ),
+    Spec(
+        "probcover",
+        "covers the pool with balls: a cold start",
+        "Yehuda et al. 2022",
+        labeled="if any",
+        cold=True,
+    ),
+    Spec("wkmeans", "one of each cluster of the smallest margins", "Zhdanov 2019"),
+    Spec(
+        "bait",
+        "lowers the variance of the last layer most, by its Fisher information",
+        "Ash et al. 2021",
+        labeled="if any",
+        multilabel=False,
+    ),
+    Spec(
+        "bait-binary",
+        "bait for one question: is the predicted class right?",
+        "Huseljic et al. 2024",
+        labeled="if any",
+        multilabel=False,
+    ),
+    Spec("badge-origin", "badge with the origin as a centre: no sure examples", "k-means++ on gradients", bias=True),
+    Spec("power-marg", "drawn in proportion to one less the margin", "Kirsch et al. 2023", PROBABILITIES),
+    Spec("power-entropy", "drawn in proportion to the entropy", "Kirsch et al. 2023", PROBABILITIES),
+    Spec("power-norm", "drawn in proportion to the gradient's length", "Kirsch et al. 2023"),
 )
 
 STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG)

@@ -110,6 +110,15 @@ class Cell:
         parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
         return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
 
+    @property
+    def shown_model(self) -> str:
+        """The model as tables name it: with the strategy of the first batch, because only runs of one start compare.
+
+        >>> Cell("letter", "linear", "badge", batch_size=26, first="typiclust").shown_model
+        'linear+typiclust'
+        """
+        return self.model if self.first is None else f"{self.model}+{self.first}"
+
 
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
     """Run a cell to its end, from wherever its journal stops.
@@ -224,6 +233,7 @@ def _round(
         train_seconds=learner.seconds["train"],
         predict_seconds=predict_seconds,
     )
+    record = replace(record, **_by_class(said, dataset))  # type: ignore[arg-type]
     if count >= total:
         return replace(record, seconds=time.perf_counter() - started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
@@ -241,6 +251,16 @@ def _round(
         picked=ids.tolist(),
         seconds=time.perf_counter() - started,
     )
+
+
+def _by_class(said: np.ndarray[Any, Any], dataset: Dataset) -> dict[str, float]:
+    """What accuracy hides where classes are of different sizes: the mean F1 of all, the mean recall of the rarest third."""
+    right = np.bincount(dataset.y_test[said == dataset.y_test], minlength=dataset.classes)
+    there, told = (np.bincount(y, minlength=dataset.classes) for y in (dataset.y_test, said))
+    sizes = np.bincount(dataset.y_train, minlength=dataset.classes)
+    rare = np.argsort(sizes, kind="stable")[: max(1, dataset.classes // 3)]
+    f1, recall = 2 * right / np.maximum(there + told, 1), right / np.maximum(there, 1)
+    return {"macro_f1": float(f1.mean()), "rare_recall": float(recall[rare].mean())}
 
 
 def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:

@@ -7,7 +7,7 @@
     pairs = ["letter/mlp", "svhn/resnet18"]      # or data = [...] and model = [...], every one with every other
     batch_size = [100, 1000]
 
-Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one value per block.
+Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one value per block, `first` one or a list.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["cells_of", "read_grid", "read_grids"]
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
 #: keys of a block whose values are lists, or one value
-AXES = ("pairs", "data", "model", "batch_size", "strategy", "seeds")
+AXES = ("pairs", "data", "model", "batch_size", "first", "strategy", "seeds")
 #: keys that are handed to every cell of a block as they are
 PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, "seed"))
 
@@ -94,10 +94,11 @@ def _block(block: Mapping[str, Any]) -> list[Cell]:
     if unknown:
         raise InputError(f"unknown key {unknown[0]!r}; known: {', '.join([*AXES, *PLAIN])}")
     plain = {key: block[key] for key in PLAIN if key in block}
-    axes = (_pairs(block), _list(block, "batch_size"), _seeds(block), _list(block, "strategy"))
+    first = [None if name == "rand" else name for name in _list(block, "first")] if "first" in block else [None]
+    axes = (_pairs(block), _list(block, "batch_size"), _seeds(block), first, _list(block, "strategy"))
     return [
-        Cell(data=data, model=model, strategy=strategy, batch_size=size, seed=seed, **plain)
-        for (data, model), size, seed, strategy in product(*axes)
+        Cell(data=data, model=model, strategy=strategy, batch_size=size, seed=seed, first=start, **plain)
+        for (data, model), size, seed, start, strategy in product(*axes)
     ]
 
 

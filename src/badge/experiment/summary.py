@@ -20,7 +20,7 @@ def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
         path = journal_path(cell, folder)
         rounds = [event for event in journal.read(path) if event["event"] == "round"] if path.exists() else []
         if rounds:
-            key = (cell.data, cell.model, f"{cell.batch_size:,}", cell.strategy)
+            key = (cell.data, cell.shown_model, f"{cell.batch_size:,}", cell.strategy)
             groups.setdefault(key, []).append((rounds[-1]["labels"], rounds[-1]["test_accuracy"]))
     rows = []
     for key, ends in groups.items():

@@ -42,6 +42,8 @@ class Round(Record):
     round: int
     labels: int
     test_accuracy: float
+    macro_f1: float | None = None
+    rare_recall: float | None = None  #: mean recall of the rarest third of the classes
     train_accuracy: float | None = None
     epochs: int | float | None = None
     restarts: int | None = None

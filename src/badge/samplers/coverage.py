@@ -14,6 +14,10 @@ nearest to row j.
 1. Row i adds nothing at j unless it is nearer to j than c is. By the triangle inequality that needs d(i, c) < 2 d(c, j).
 2. κ is below TINY beyond some distance r. So j matters to i only if d(i, c) − d(c, j) < r.
 
+Before the first centre neither helps, and the first picks lower every gain. There the first picks are guessed from a sample
+of rows, and one pass, which needs half of a product because κ is symmetric, gives the gains before and after some of the
+guesses. These are bounds for as long as the picks are the guessed ones.
+
 Bounds come from float32 products with their rounding added. What decides is a float64 sum of the pick's own distances.
 """
 
@@ -43,6 +47,8 @@ TIE = 1e-9
 FEW, MANY = 32, 4096
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
 GROUP, BLOCK, PIVOTS = 256, 1024, 32
+#: The numbers of picks whose gains the first pass works out; rows that guesses are made from, and candidates for one.
+LEVELS, SAMPLE, TRIED = (0, 1, 4, 8), 512, 256
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,11 @@ def coverage(
         for start in range(0, len(given), MANY):
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
     picks: list[int] = []
-    bounds = cover.bounds(torch.arange(len(features), device=features.device))
+    guesses, levels = first_pass(cover, k) if cover.centres is None else ([], {0: cover.bounds(cover.every)})
+    bounds = levels[0]
     while len(picks) < k:
+        if len(picks) in levels and picks == guesses[: len(picks)]:
+            bounds = torch.minimum(bounds, levels[len(picks)])
         pick = best(cover, bounds)
         if pick is None:
             return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
@@ -120,6 +129,24 @@ def coverage(
         bounds[pick] = -torch.inf
         cover.add(features.rows(slice(pick, pick + 1)))
     return np.array(picks, dtype=np.int64)
+
+
+def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
+    """Guessed picks, and bounds on all gains after some numbers of them."""
+    guess = Cover(cover.features, cover.kernel, cover.weights)
+    sample = torch.linspace(0, len(cover.every) - 1, min(SAMPLE, len(cover.every)), device=cover.every.device).long()
+    picks: list[int] = []
+    covered = {0: guess.covered}
+    while len(picks) < min(k - 1, max(LEVELS)):
+        near = torch.cat([guess.group(ids, sample) for ids in torch.split(cover.every, BLOCK)])
+        near[picks] = -torch.inf
+        some = near.topk(min(TRIED, len(near))).indices
+        picks.append(int(some[guess.bounds(some).argmax()]))
+        guess.add(cover.features.rows(slice(picks[-1], picks[-1] + 1)))
+        if len(picks) in LEVELS:
+            covered[len(picks)] = guess.covered
+    found = cover.all_bounds(torch.stack(list(covered.values())))
+    return picks, dict(zip(covered, found, strict=True))
 
 
 def best(cover: Cover, bounds: Tensor) -> int | None:
@@ -151,6 +178,7 @@ class Cover:
     def __init__(self, features: Features, kernel: Gauss | Ball, weights: Tensor) -> None:
         n = len(features)
         self.features, self.kernel, self.weights = features, kernel, weights
+        self.every = torch.arange(n, device=features.device)
         self.sq_norms = features.sq_norms
         self.sq_near = torch.full((n,), torch.inf, dtype=torch.float64, device=features.device)  # to the nearest centre
         self.covered = torch.zeros(n, dtype=torch.float64, device=features.device)  # κ of that
@@ -189,8 +217,27 @@ class Cover:
         """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
         found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
         for places in torch.split(self._order(ids), GROUP):
-            found[places] = self._group(ids[places])
+            found[places] = self.group(ids[places])
         return found + TINY * float(self.weights.sum())
+
+    def all_bounds(self, covered: Tensor) -> Tensor:
+        """Upper bounds on the gains of all rows for several states of coverage [levels, N], without centres."""
+        dtype, levels = self.features.dtype, len(covered)
+        total, covered, weights = torch.zeros_like(covered), covered.to(self.features.dtype), self.weights.to(dtype)
+        tiles = [slice(s, min(s + BLOCK, len(self.every))) for s in range(0, len(self.every), BLOCK)]
+        error = self.error(self.largest)
+        for i, one in enumerate(tiles):
+            rows = self.features.rows(one)
+            for other in tiles[i:]:
+                estimate = sq_dists(rows, self.sq_norms[one], self.features.rows(other), self.sq_norms[other])
+                kappa = self.kernel(estimate.sub_(error).clamp_(min=0))
+                for level in range(levels):
+                    more = torch.sub(kappa, covered[level, other], out=estimate).clamp_(min=0)
+                    total[level, one] += more @ weights[other]
+                    if other is not one:
+                        more = torch.sub(kappa, covered[level, one, None], out=estimate).clamp_(min=0)
+                        total[level, other] += weights[one] @ more
+        return total * (1 + BLOCK * resolution(dtype))
 
     def _order(self, ids: Tensor) -> Tensor:
         """Places of `ids` such that neighbours are near each other: by the centre, and centres by the nearest of a few."""
@@ -201,10 +248,11 @@ class Cover:
         key = self.centres.sq_dists(pivots).argmin(dim=1) * count + torch.arange(count, device=ids.device)
         return key[self.centre[ids]].argsort()
 
-    def _group(self, ids: Tensor) -> Tensor:
+    def group(self, ids: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Bounds for rows that are near each other; with `targets`, of what they gain there."""
         rows, sq_norms = self.features.rows(ids), self.sq_norms[ids]
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
-        live = self._live(rows, sq_norms)
+        live = self._live(rows, sq_norms) if targets is None else targets
         error = self.error(float(sq_norms.max()))
         dtype = self.features.dtype
         for some in torch.split(live, BLOCK):

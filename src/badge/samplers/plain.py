@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from badge.samplers.checks import check_k
 from badge.samplers.coverage import TIE, Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
-__all__ = ["plain_coverage", "plain_kcenter", "plain_kmeanspp"]
+__all__ = ["plain_bait", "plain_coverage", "plain_kcenter", "plain_kmeanspp", "plain_lloyd"]
 
 
 def plain_kmeanspp(
@@ -116,6 +116,70 @@ def plain_coverage(
             return np.concatenate([picks, uniform_rest(picks, len(x), k, rng)]).astype(np.int64)
         picks.append(int((gains >= largest * (1 - TIE)).nonzero()[0]))
         covered = torch.maximum(covered, kappa[picks[-1]])
+    return np.array(picks, dtype=np.int64)
+
+
+def plain_lloyd(
+    features: Features, first: Tensor, iterations: int = 50, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Lloyd's iteration: every row against every centre, in float64, until no row changes its cluster.
+
+    >>> import badge
+    >>> plain_lloyd(badge.Dense([[0.0], [1.0], [9.0]]), torch.tensor([[0.0], [9.0]]))[1].tolist()
+    [[0.5], [9.0]]
+    """
+    x, centres = features.as_matrix().double(), first.double().clone()
+    mass = torch.ones(len(x), dtype=torch.float64) if weights is None else weights.double()
+    cluster = torch.full((len(x),), -1)
+    for _ in range(iterations):
+        sq_dists = (x[:, None] - centres).square().sum(dim=2)
+        nearest = torch.from_numpy(sq_dists.numpy().argmin(axis=1))  # the lowest of equal ones
+        if bool((nearest == cluster).all()):
+            break
+        cluster = nearest
+        for c in torch.unique(cluster).tolist():
+            mine = cluster == c
+            if float(mass[mine].sum()) > 0:
+                centres[c] = (x[mine] * mass[mine, None]).sum(dim=0) / mass[mine].sum()
+    return cluster, centres
+
+
+def plain_bait(
+    blocks: NDArray[np.float64], known: NDArray[np.float64] | None, k: int, penalty: float
+) -> NDArray[np.int64]:
+    """BAIT with whole matrices, as in the authors' code: `blocks` are the V_i [N, r, m], `known` those of labelled examples.
+
+    >>> plain_bait(np.array([[[1.0, 0.0]], [[0.9, 0.0]], [[0.0, 0.8]]]), None, 2, penalty=0.1).tolist()
+    [0, 2]
+    """
+    m, done = blocks.shape[2], 0 if known is None else len(known)
+    fisher = np.einsum("nyi,nyj->ij", blocks, blocks)
+    inverse = penalty * np.eye(m)
+    if known is not None:
+        seen = np.einsum("nyi,nyj->ij", known, known)
+        fisher, inverse = fisher + seen, inverse + seen / (done + k)
+    fisher = fisher / (len(blocks) + done)
+    inverse = np.linalg.inv(inverse).astype(np.float64)
+    v = blocks * np.sqrt(k / (done + k))
+    eye = np.eye(v.shape[1])
+    picks: list[int] = []
+
+    def scores(x: NDArray[np.float64], sign: int) -> Any:
+        inner = np.linalg.inv(sign * eye + x @ inverse @ x.transpose(0, 2, 1))
+        return np.trace(x @ inverse @ fisher @ inverse @ x.transpose(0, 2, 1) @ inner, axis1=1, axis2=2)
+
+    def changed(x: NDArray[np.float64], sign: int) -> Any:
+        w = inverse @ x.T
+        return inverse - w @ np.linalg.inv(sign * eye + x @ w) @ w.T
+
+    while len(picks) < min(2 * k, len(v)):
+        forward = scores(v, +1)
+        forward[picks] = -np.inf
+        picks.append(int(np.flatnonzero(forward >= forward.max() * (1 - 1e-10))[0]))
+        inverse = changed(v[picks[-1]], +1)
+    while len(picks) > k:
+        losses = -scores(v[picks], -1)
+        inverse = changed(v[picks.pop(int(np.flatnonzero(losses <= losses.min() * (1 + 1e-10))[0]))], -1)
     return np.array(picks, dtype=np.int64)
 
 

@@ -25,7 +25,10 @@ __all__ = ["load"]
 
 #: The topic of notes on runs that ended in an error.
 FAILED = "failed runs"
-_ROUND = ("round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds")
+_ROUND = (
+    "round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds", "macro_f1",
+    "rare_recall",
+)  # fmt: skip
 _TEXT = ("data", "model", "strategy")
 #: Fields of a cell that may differ between the runs of one setting.
 _NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")
@@ -154,8 +157,9 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
     data = data if isinstance(data, Mapping) else {}
     for number in sorted(rounds):
         found = rounds[number]
-        for name in ("data", "model", "strategy", "batch_size", "seed"):
+        for name in ("data", "strategy", "batch_size", "seed"):
             columns[name].append(cell[name])
+        columns["model"].append(_shown_model(cell))
         for name in ("labels", "test_accuracy"):
             columns[name].append(_number(found, name, path, whole=name == "labels"))
         for name in (*_ROUND, "mean_norm", "log_det"):
@@ -163,6 +167,11 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
         for name, field in (("rows", "rows"), ("total_rows", "total")):
             columns[name].append(_number(data, field, path) if data.get(field) is not None else None)
     return start
+
+
+def _shown_model(cell: Mapping[str, Any]) -> str:
+    """The model and, if the first batch was not uniform, its strategy: only runs of one start compare."""
+    return str(cell["model"]) if cell.get("first") is None else f"{cell['model']}+{cell['first']}"
 
 
 def _begins_as_an_experiment(path: Path) -> bool:
@@ -219,7 +228,7 @@ def _mixed_options(cells: list[Mapping[str, Any]]) -> list[Note]:
     """Settings whose runs were made with different options (width, learning rate …): their curves do not compare."""
     seen: dict[Setting, dict[str, set[str]]] = {}
     for cell in cells:
-        options = seen.setdefault(Setting(cell["data"], cell["model"], cell["batch_size"]), {})
+        options = seen.setdefault(Setting(cell["data"], _shown_model(cell), cell["batch_size"]), {})
         for name, value in cell.items():
             if name not in _NO_OPTIONS:
                 options.setdefault(name, set()).add(str(value))

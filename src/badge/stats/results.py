@@ -24,7 +24,7 @@ REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_a
 #: Columns that a table may have; missing values are NaN.
 OPTIONAL = (
     "round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds", "mean_norm",
-    "log_det", "rows", "total_rows",
+    "log_det", "rows", "total_rows", "macro_f1", "rare_recall",
 )  # fmt: skip
 #: The columns that tell runs apart.
 _RUN = ("data", "model", "batch_size", "strategy", "seed")

@@ -39,7 +39,9 @@ def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
 
 
 @listed("typiclust")
-def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def typiclust(
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, squared: bool = False
+) -> NDArray[np.int64]:
     """TypiClust (Hacohen, Dekel & Weinshall 2022, "Active Learning on a Budget: Opposite Strategies Suit High and Low
     Budgets", ICML, algorithm 1): the most typical example of each of the largest clusters that hold no label yet.
 
@@ -49,8 +51,9 @@ def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outpu
 
         typicality(x) = ( 1/K Σ ‖x − x_i‖ )⁻¹    over the K nearest neighbours x_i of x in its cluster
 
-    with K = min(20, half of what is left of the cluster), as in the authors' code. That code scales embeddings to length 1
-    first; do so where lengths mean nothing. Costs N² D / k for the neighbours.
+    with K = min(20, half of what is left of the cluster), as in the authors' code. That code averages *squared* distances,
+    the paper's formula does not: this follows the paper, and `squared=True` the code. The code also scales embeddings to
+    length 1 first; do so where lengths mean nothing. Costs N² D / k for the neighbours.
 
     >>> import badge, numpy as np
     >>> z = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0], [2.5], [97.0], [98.0], [99.0], [100.0], [101.0], [102.0], [103.0]])
@@ -73,14 +76,15 @@ def typiclust(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outpu
         turns = sorted((c for c in range(clusters) if small[c] == kind), key=lambda c: (labels[c], -sizes[c], c))
         while len(picks) < k and (turns := [c for c in turns if len(members[c])]):
             for c in turns[: k - len(picks)]:
-                best = most_typical(features, members[c])
+                best = most_typical(features, members[c], squared)
                 picks.append(int(members[c][best]))
                 members[c] = torch.cat([members[c][:best], members[c][best + 1 :]])
     return np.array(picks, dtype=np.int64)
 
 
-def most_typical(features: Dense, rows: Tensor) -> int:
+def most_typical(features: Dense, rows: Tensor, squared: bool = False) -> int:
     """The place in `rows` of the most typical one, the first of equals."""
     if len(rows) < 2:
         return 0
-    return int(nearest_mean_distance(features, rows, max(1, min(NEIGHBOURS, len(rows) // 2))).argmin())
+    neighbours = max(1, min(NEIGHBOURS, len(rows) // 2))
+    return int(nearest_mean_distance(features, rows, neighbours, squared).argmin())

@@ -16,7 +16,7 @@ from badge.features.unit import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.coverage import Ball, Gauss, coverage
 from badge.samplers.lloyd import lloyd
-from badge.strategies.protocol import declare
+from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import doubt
 
 __all__ = ["maxherding", "probcover", "uherding"]
@@ -27,7 +27,7 @@ WIDTH = 1.0
 PURE, BALLS = 0.95, 1000
 
 
-@declare({"embeddings"}, blocks=True)
+@listed("maxherding")
 def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """MaxHerding (Bae, Noh & Sutherland 2024, "Generalized Coverage for More Robust Low-Budget Active Learning", ECCV):
     the examples that raise Σ_j max_i exp(−‖x_i − x_j‖²) most.
@@ -40,7 +40,7 @@ def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outp
     return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(WIDTH), given=_given(labeled))
 
 
-@declare(blocks=True)
+@listed("uherding")
 def uherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
     """UHerding (Bae, Oliveira & Sutherland 2025, "Uncertainty Herding: One Active Learning Method for All Label Budgets",
     ICLR): the examples that raise Σ_j u_j max_i exp(−‖x_i − x_j‖²/σ²) most, with u_j = 1 − (p₁ − p₂), one less the margin.
@@ -60,7 +60,7 @@ def uherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
     return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(_closest(given)), doubt(outputs), given)
 
 
-@declare(blocks=True)
+@listed("probcover")
 def probcover(
     outputs: Outputs,
     k: int,

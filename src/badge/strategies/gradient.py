@@ -7,14 +7,15 @@ too, `bias=True` appends the gradient with respect to b, which is p − e_ŷ; as
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from badge import samplers
-from badge.features import gradient_embedding
+from badge.features import Factored, gradient_embedding
 from badge.outputs import Outputs
 from badge.strategies.protocol import listed
 
-__all__ = ["badge", "kcenter_grad", "kdpp"]
+__all__ = ["badge", "badge_origin", "kcenter_grad", "kdpp"]
 
 
 @listed("badge")
@@ -30,6 +31,27 @@ def badge(
     [0, 1]
     """
     return samplers.kmeanspp(gradient_embedding(outputs, bias), k, rng)
+
+
+@listed("badge-origin")
+def badge_origin(
+    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
+) -> NDArray[np.int64]:
+    """BADGE with the origin as a centre: the first pick too is drawn in proportion to ‖g‖².
+
+    An example of which the model is sure has g ≈ 0. BADGE may draw it, because it is far from the other picks; here it is
+    as near to the origin as it is sure, and one of g = 0 is never drawn while others are left. This matters in small batches.
+
+    >>> import numpy as np
+    >>> from badge import Outputs
+    >>> out = Outputs([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [3.0, 1.0], [1.0, 5.0]])
+    >>> badge_origin(out, 1, np.random.default_rng(0)).tolist()
+    [0]
+    """
+    g = gradient_embedding(outputs, bias)
+    a, h = g.rows(slice(0, 1)).factors
+    zero = Factored.trusted(torch.zeros_like(a), torch.zeros_like(h))
+    return samplers.kmeanspp(g, k, rng, given=zero)
 
 
 @listed("kdpp")

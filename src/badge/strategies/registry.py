@@ -10,7 +10,17 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_n
 from badge.core.importing import imported
 from badge.core.numbers import flag
 from badge.errors import InputError
-from badge.strategies import albl, cold, coreset, gradient, uncertainty  # noqa: F401  # each lists its strategies
+from badge.strategies import (  # noqa: F401  # each lists its strategies
+    albl,
+    bait,
+    cold,
+    coreset,
+    coverage,
+    gradient,
+    power,
+    uncertainty,
+    wkmeans,
+)
 from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
 
 __all__ = ["NAMES", "PAPER", "get"]

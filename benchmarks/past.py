@@ -1,0 +1,120 @@
+"""Strategies past the paper against the bare product, scikit-learn and plain loops: `python -m benchmarks.past [NAME ...]`.
+
+One process, one thread, CPU seconds, contenders in turn. The pool is MNIST through an MLP with 1,000 labels (60,000 rows of
+10 probabilities and 256 embedding columns), as in the other benchmarks.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from badge.features.unit import unit_rows
+from badge.outputs import Outputs
+from badge.samplers.lloyd import lloyd_from
+from badge.strategies import get
+from badge.strategies.uncertainty import doubt
+from benchmarks.inputs import load, trained
+
+__all__ = ["NAMES", "main"]
+
+#: Labelled rows that the pool is conditioned on, and picks.
+LABELED, K = 1000, 100
+#: The bare product is taken for this share of the rows.
+SHARE = 16
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """CPU seconds of one call."""
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
+def select(name: str, pool: Outputs, k: int, labeled: Outputs | None) -> float:
+    return seconds(lambda: get(name)(pool, k, np.random.default_rng(0), labeled=labeled))
+
+
+def product(pool: Outputs) -> float:
+    """The bare N × D × N product, blocks in cache."""
+    x = unit_rows(pool.embeddings).as_matrix()
+    some = range(0, len(x) // SHARE, 1024)
+
+    def multiply() -> None:
+        for i in some:
+            for j in range(0, len(x), 1024):
+                x[i : i + 1024] @ x[j : j + 1024].T
+
+    return seconds(multiply) * len(x) / (len(some) * 1024)
+
+
+def coverage(name: str, pool: Outputs, labeled: Outputs | None) -> None:
+    before, mine, after = product(pool), select(name, pool, K, labeled), product(pool)
+    bare = (before + after) / 2
+    start = "before any label" if labeled is None else f"{LABELED:,} labelled"
+    print(f"{name}, {start}, k = {K}: {mine:.1f} s, {mine / bare:.2f} products N × D × N ({bare:.1f} s)", flush=True)
+
+
+def fisher(name: str, pool: Outputs, labeled: Outputs | None) -> None:
+    print(f"{name}, k = {K} ({2 * K} forward steps): {select(name, pool, K, labeled):.1f} s", flush=True)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  peak memory of the process so far: {grown:.2f} GB", flush=True)
+
+
+def clusters(pool: Outputs, k: int = 1000, beta: int = 10) -> None:
+    from sklearn.cluster import KMeans
+
+    from badge import samplers
+    from badge.features import Dense
+
+    weights = doubt(pool)
+    some = weights.topk(beta * k).indices
+    x, w = Dense(pool.embeddings[some]), weights[some]
+    picks = samplers.kmeanspp(x, k, np.random.default_rng(0))
+    first = x.as_matrix()[torch.from_numpy(picks)]
+    found: list[torch.Tensor] = []
+    ours = seconds(lambda: found.extend(lloyd_from(x, first, weights=w)))
+    inertia = float(((x.as_matrix().double() - found[1][found[0]]).square().sum(dim=1) * w).sum())
+    same = KMeans(k, init=first.numpy(), n_init=1, max_iter=50, tol=0)
+    theirs = seconds(lambda: same.fit(x.as_matrix().numpy(), sample_weight=w.numpy()))
+    own = KMeans(k, n_init=1, random_state=0)
+    default = seconds(lambda: own.fit(x.as_matrix().numpy(), sample_weight=w.numpy()))
+    seeding = seconds(lambda: samplers.kmeanspp(x, k, np.random.default_rng(0)))
+    print(
+        f"lloyd, {beta * k:,} rows, k = {k:,}, from the same centres: {ours:.2f} s, inertia {inertia:.0f}", flush=True
+    )
+    print(f"  scikit-learn from these centres: {theirs:.2f} s ({theirs / ours:.1f} ×), inertia {same.inertia_:.0f}")
+    print(f"  with seeding: {ours + seeding:.2f} s; scikit-learn's KMeans: {default:.2f} s", end=" ")
+    print(
+        f"({default / (ours + seeding):.1f} ×), inertia {own.inertia_:.0f}: its seeding tries several rows per centre"
+    )
+
+
+NAMES = ("uherding", "maxherding", "bait-binary", "bait", "wkmeans")
+
+
+def main(names: list[str]) -> None:
+    torch.set_num_threads(1)
+    from threadpoolctl import threadpool_limits
+
+    whole = load(trained(1000))
+    order = np.random.default_rng(0).permutation(len(whole))
+    pool, labeled = whole[np.sort(order[LABELED:])], whole[order[:LABELED]]
+    with threadpool_limits(1):
+        for name in names or NAMES:
+            if name == "wkmeans":
+                clusters(pool)
+            elif name.startswith("bait"):
+                fisher(name, pool, labeled)
+            else:
+                coverage(name, pool, None if name == "maxherding" else labeled)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,140 @@
+"""BAIT and its rank-one form: what the labels of a batch would tell about the last layer (`samplers/fisher.py`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.core.arrays import chunks
+from badge.core.numbers import positive
+from badge.errors import InputError
+from badge.features import Dense, Factored
+from badge.outputs import Outputs
+from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward
+from badge.strategies.protocol import listed
+
+__all__ = ["bait", "bait_binary"]
+
+#: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
+STRENGTH = 0.01
+#: The largest matrix of Fisher information, C·D, and the most C × C numbers that are kept of a pool.
+WIDEST, MOST_NUMBERS = 4096, 2**28
+
+
+@listed("bait-binary")
+def bait_binary(
+    outputs: Outputs,
+    k: int,
+    rng: np.random.Generator,
+    labeled: Outputs | None = None,
+    strength: float = STRENGTH,
+) -> NDArray[np.int64]:
+    """BAIT with a binary likelihood (Huseljic et al. 2024, "Fast Fishing: Approximating BAIT for Efficient and Scalable Deep
+    Active Image Classification", ECML-PKDD): is the predicted class right or not?
+
+    With p̂ = max_y p_y its Fisher information is p̂(1 − p̂) h hᵀ, of rank one: one vector z = √(p̂(1 − p̂)) h per example.
+    λ is `strength` times the mean squared length of the embeddings, so that it fits their scale. Deterministic.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
+    >>> sorted(bait_binary(out, 2, np.random.default_rng(0)).tolist())
+    [0, 2]
+    """
+    pool, known = _rank_one(outputs), None if labeled is None or not len(labeled) else _rank_one(labeled)
+    total, done = _outer(pool), 0
+    start = torch.zeros_like(total)
+    if known is not None:
+        done, seen = len(known), _outer(known)
+        total, start = total + seen, seen / (done + k)
+    start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
+    n = len(pool)
+    return forward_backward(Vectors(pool, total / (n + done), start, (k / (done + k)) ** 0.5), n, k, pool.device)
+
+
+@listed("bait")
+def bait(
+    outputs: Outputs,
+    k: int,
+    rng: np.random.Generator,
+    labeled: Outputs | None = None,
+    strength: float = STRENGTH,
+) -> NDArray[np.int64]:
+    """BAIT (Ash, Goel, Krishnamurthy & Kakade 2021): greedy on tr(M⁻¹F), the Fisher information F of the last layer.
+
+    Keeps a matrix of C·D rows and, of each example, two of C: where these do not fit, use bait-binary. λ as there.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
+    >>> sorted(bait(out, 2, np.random.default_rng(0)).tolist())
+    [0, 2]
+    """
+    p, h = _classes(outputs), Dense.trusted(outputs.embeddings)
+    n, c, d = len(h), p.shape[1], h.width
+    if c * d > WIDEST or n * c * c > MOST_NUMBERS:
+        raise InputError(
+            f"bait needs a matrix of {c} × {d} = {c * d:,} rows (at most {WIDEST:,}) and {c * c:,} numbers for each of "
+            f"{n:,} examples (at most {MOST_NUMBERS:,} in all): use bait-binary"
+        )
+    total, done = _fisher(p, h), 0
+    start = torch.zeros_like(total)
+    if labeled is not None and len(labeled):
+        done, seen = len(labeled), _fisher(_classes(labeled), Dense.trusted(labeled.embeddings))
+        total, start = total + seen, seen / (done + k)
+    start += _penalty(outputs, strength) * torch.eye(c * d, dtype=start.dtype, device=start.device)
+    a = p.sqrt()[:, :, None] * (torch.eye(c, dtype=p.dtype, device=p.device) - p[:, None, :])
+    return forward_backward(
+        Blocks(a.to(h.dtype), h, total / (n + done), start, (k / (done + k)) ** 0.5), n, k, h.device
+    )
+
+
+def _classes(outputs: Outputs) -> Tensor:
+    """Probabilities [N, C] with C ≥ 2, in float64."""
+    if outputs.multilabel:
+        raise InputError("bait has no form for multi-label outputs: use badge or marg")
+    p = outputs.probabilities[:].double().clamp(min=0)
+    return torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p
+
+
+def _rank_one(outputs: Outputs) -> Factored:
+    """√(p̂(1 − p̂)) ⊗ h."""
+    if outputs.multilabel:
+        raise InputError("bait-binary has no form for multi-label outputs: use badge or marg")
+    p, dtype = outputs.probabilities, outputs.embeddings.dtype
+    sure = torch.cat([p[part].double().amax(dim=1) for part in chunks(p)])
+    if p.shape[1] == 1:
+        sure = torch.maximum(sure, 1 - sure)
+    root = (sure * (1 - sure)).clamp(min=0).sqrt()[:, None]
+    return Factored.trusted(root.to(dtype if dtype == torch.float64 else torch.float32), outputs.embeddings)
+
+
+def _outer(z: Factored) -> Tensor:
+    """Σ z zᵀ in float64."""
+    total = torch.zeros(z.width - 1, z.width - 1, dtype=torch.float64, device=z.device)
+    for tile in z.tiles(2**22):
+        rows = z.rows(tile).as_matrix().double()
+        total += rows.T @ rows
+    return total
+
+
+def _fisher(p: Tensor, h: Dense) -> Tensor:
+    """Σ (diag p − p pᵀ) ⊗ h hᵀ, [CD, CD] in float64."""
+    c, d = p.shape[1], h.width
+    total = torch.zeros(c, d, c, d, dtype=torch.float64, device=p.device)
+    for begin in range(0, len(p), ROWS):
+        rows = h.rows(slice(begin, begin + ROWS)).as_matrix()
+        q = p[begin : begin + ROWS].to(rows.dtype)
+        for one in range(c):
+            for other in range(one, c):
+                weight = q[:, one] * (float(one == other) - q[:, other])
+                total[one, :, other] += (rows * weight[:, None]).T @ rows
+    for one in range(c):
+        for other in range(one):
+            total[one, :, other] = total[other, :, one].T
+    return total.reshape(c * d, c * d)
+
+
+def _penalty(outputs: Outputs, strength: float) -> float:
+    mean = float(Dense.trusted(outputs.embeddings).sq_norms.double().mean())
+    return positive(strength, "strength") * (mean or 1.0)

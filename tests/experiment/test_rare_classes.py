@@ -1,0 +1,56 @@
+"""Macro-F1 and the recall of rare classes in rounds; the first batch as an axis of a grid and as a part of the setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from badge import stats
+from badge.data import Dataset
+from badge.experiment import Cell, cells_of
+from badge.experiment.cell import _by_class, run_cell
+
+
+def dataset() -> Dataset:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [60, 30, 3])
+    means = 3 * np.eye(3, dtype=np.float32)
+    x = means[y] + rng.normal(size=(93, 3)).astype(np.float32)
+    test = np.repeat([0, 1, 2], 5)
+    return Dataset(x, y, means[test] + rng.normal(size=(15, 3)).astype(np.float32), test, 3, "made")
+
+
+def load(seed: int) -> Dataset:
+    return dataset()
+
+
+def test_by_hand() -> None:
+    said = np.array([0] * 5 + [1] * 4 + [0] + [2] * 1 + [1] * 4)  # right: 5, 4, 1 of 5 each; told: 6, 8, 1
+    found = _by_class(said, dataset())
+    f1 = [2 * 5 / (5 + 6), 2 * 4 / (5 + 8), 2 * 1 / (5 + 1)]
+    assert found == pytest.approx({"macro_f1": np.mean(f1), "rare_recall": 0.2})
+
+
+def test_a_grid_crosses_first_batches_with_strategies() -> None:
+    grid = {
+        "data": "letter",
+        "model": "linear",
+        "batch_size": 26,
+        "first": ["rand", "typiclust"],
+        "strategy": ["badge", "rand"],
+    }
+    cells = cells_of(grid)
+    assert [(cell.shown_model, cell.strategy) for cell in cells] == [
+        ("linear", "badge"), ("linear", "rand"), ("linear+typiclust", "badge"), ("linear+typiclust", "rand"),
+    ]  # fmt: skip
+    assert len({cell.name for cell in cells}) == 4
+
+
+def test_tables_tell_first_batches_apart(tmp_path: Path) -> None:
+    for first in (None, "maxherding"):
+        run_cell(Cell("test_rare_classes:load", "linear", "marg", 5, 5, 15, first=first), tmp_path)
+    results = stats.load(tmp_path)
+    assert [setting.model for setting in results.settings] == ["linear", "linear+maxherding"]
+    assert not np.isnan(results.column("macro_f1")).any() and not np.isnan(results.column("rare_recall")).any()

@@ -1,0 +1,62 @@
+"""Weighted k-means over the smallest margins, and Lloyd's iteration against its plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import badge
+from badge.samplers.lloyd import lloyd_from
+from badge.samplers.plain import plain_lloyd
+from badge.strategies.wkmeans import nearest_distinct, wkmeans
+
+RNG = np.random.default_rng
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lloyd_is_the_plain_loop(seed: int, offset: float, dtype: torch.dtype) -> None:
+    rng = RNG(seed)
+    x = torch.from_numpy(
+        rng.normal(size=(600, 9)) + 2 * rng.normal(size=(12, 9))[rng.integers(12, size=600)] + offset
+    ).to(dtype)
+    weights = torch.from_numpy(rng.random(600))
+    first = x[torch.from_numpy(rng.choice(600, size=40, replace=False))]
+    fast, centres = lloyd_from(badge.Dense(x), first, weights=weights)
+    plain, means = plain_lloyd(badge.Dense(x), first, weights=weights)
+    assert fast.tolist() == plain.tolist()
+    torch.testing.assert_close(centres, means)
+
+
+def test_lloyd_with_copies_and_few_iterations() -> None:
+    x = badge.Dense(np.repeat(RNG(0).normal(size=(30, 3)), 4, axis=0))
+    first = x.as_matrix()[:16]  # four copies of four rows each: centres that are equal, and centres without rows
+    for iterations in (1, 2, 50):
+        assert lloyd_from(x, first, iterations)[0].tolist() == plain_lloyd(x, first, iterations)[0].tolist()
+
+
+def test_nearest_distinct() -> None:
+    x = badge.Dense([[0.0], [1.0], [5.0]])
+    assert nearest_distinct(x, torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)).tolist() == [0, 1, 2]
+
+
+def test_candidates_are_the_smallest_margins() -> None:
+    rng = RNG(0)
+    out = badge.Outputs.from_logits(2 * rng.normal(size=(200, 3)), rng.normal(size=(200, 4)))
+    two = np.sort(out.probabilities.numpy(), axis=1)[:, -2:]
+    smallest = set(np.argsort(two[:, 1] - two[:, 0])[:20].tolist())
+    for seed in range(5):
+        assert set(wkmeans(out, 10, RNG(seed), beta=2).tolist()) <= smallest
+    assert set(wkmeans(out, 20, RNG(0), beta=1).tolist()) == smallest
+    assert not set(wkmeans(out, 20, RNG(0), beta=float("inf")).tolist()) <= smallest
+
+
+def test_a_batch_is_spread() -> None:
+    """Four groups of uncertain rows: one pick from each, where the smallest margins alone are all in one group."""
+    z = np.repeat(np.eye(4), 10, axis=0) + 0.01 * RNG(0).normal(size=(40, 4))
+    p = 0.5 + np.linspace(0, 0.1, 40)
+    out = badge.Outputs(np.stack([p, 1 - p], axis=1), z)
+    assert sorted(int(i) // 10 for i in wkmeans(out, 4, RNG(0))) == [0, 1, 2, 3]
+    assert sorted(int(i) // 10 for i in badge.select_from(out, 4, "marg")) == [0, 0, 0, 0]
