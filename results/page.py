@@ -41,14 +41,16 @@ NOTHING = "No setting has two seeds of all seven strategies yet: nothing to comp
 WHY = (
     "- **Furthest-first.** On gradients it has the most diverse batch with the longest gradients on every model:",
     "  a gradient that is far from all others is a long one. On penultimate embeddings, where `coreset` uses it,",
-    "  it has by far the smallest determinant and norm, as in figures 2 and 24. So these figures show what",
-    "  furthest-first does on penultimate embeddings, or a sampler that the text does not describe. Ours has the",
-    "  picks of a plain greedy loop (`tests/samplers/test_kcenter.py`). For the same reason conf does not have",
-    "  the longest gradients of all: furthest-first on gradients has.",
+    "  it has by far the smallest determinant and norm. So what the captions of figures 2 and 24 say fits",
+    "  furthest-first on penultimate embeddings and not on gradients, which they name; which of the two was drawn",
+    "  cannot be told from the text. Ours has the picks of a plain greedy loop",
+    "  (`tests/samplers/test_kcenter.py`). For the same reason conf does not have the longest gradients of all:",
+    "  furthest-first on gradients has.",
     "- **The k-DPP.** With few labels its batches are more diverse than those of k-means++, and our curves end",
     "  there (1,500 labels). With 5,000 labels and more on mnist the paper's pattern appears: smaller",
-    "  determinants and norms. Ten times the steps undo it. So the pattern is that of a chain that has not mixed",
-    "  after ⌊5 k ln k⌋ steps from a uniform set, in a pool with few informative points; it is not one of k-DPPs.",
+    "  determinants and norms; on letter the two come level. Ten times the steps undo it. So the pattern is that",
+    "  of a chain that has not mixed after ⌊5 k ln k⌋ steps from a uniform set, in a pool with few informative",
+    "  points; it is not one of k-DPPs.",
 )
 PART = re.compile(r"(<!-- results -->\n).*?(<!-- /results -->\n)", re.DOTALL)
 
