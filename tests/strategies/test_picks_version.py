@@ -28,6 +28,16 @@ HASHES: dict[str, str] = {
     "kcenter-grad": "93b8d8ab0211",
     "kmeanspp": "89bfa93cf228",
     "typiclust": "84281983ca47",
+    "uherding": "8cce5a42a1fd",
+    "maxherding": "f6376d2dbe35",
+    "probcover": "566cd52ae5e7",
+    "wkmeans": "5c2f6c59412f",
+    "bait": "19a5b0d50063",
+    "bait-binary": "eff29cfb777f",
+    "badge-origin": "5659063036ec",
+    "power-marg": "110f94f63f27",
+    "power-entropy": "ab1b21a0cc6b",
+    "power-norm": "3319953a451e",
 }
 
 
