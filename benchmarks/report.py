@@ -245,16 +245,23 @@ def markdown(results: dict[str, Any], name: str) -> str:
 
 
 def into_markdown(text: str, results: dict[str, Any]) -> str:
-    """`text` with what stands between `<!-- bench: NAME -->` and `<!-- bench end -->` written anew; prose stays.
+    """`text` with new tables between `<!-- bench: NAME -->` and `<!-- bench end -->`. What was not measured stays.
 
     >>> into_markdown("a <!-- bench: costs -->old<!-- bench end --> b", {"costs": [{"what": "predict", "ratio": 1.01}]})
     'a <!-- bench: costs -->\\n\\n| what | ratio |\\n| --- | --- |\\n| predict | 1.01 × |\\n\\n<!-- bench end --> b'
+    >>> into_markdown("<!-- bench: costs -->old<!-- bench end -->", {})
+    '<!-- bench: costs -->old<!-- bench end -->'
     """
 
-    def anew(found: re.Match[str]) -> str:
-        return f"<!-- bench: {found[1]} -->\n\n{markdown(results, found[1])}\n\n<!-- bench end -->"
+    def table(found: re.Match[str]) -> str:
+        measured = "machine" in results if found[1] == "machine" else bool(_TABLES[found[1]][2](results))
+        return (
+            f"<!-- bench: {found[1]} -->\n\n{markdown(results, found[1])}\n\n<!-- bench end -->"
+            if measured
+            else found[0]
+        )
 
-    return re.sub(r"<!-- bench: (\w+) -->.*?<!-- bench end -->", anew, text, flags=re.DOTALL)
+    return re.sub(r"<!-- bench: (\w+) -->.*?<!-- bench end -->", table, text, flags=re.DOTALL)
 
 
 def plot(results: dict[str, Any], file: Path) -> bool:
