@@ -85,8 +85,11 @@ class Cell:
     first: str | None = None
 
     def __post_init__(self) -> None:
-        for field in ("data", "strategy"):
-            object.__setattr__(self, field, Held.of(getattr(self, field)))
+        for field, other in (("data", "a Dataset"), ("strategy", "a function")):
+            name = Held.of(getattr(self, field))
+            if not isinstance(name, str):
+                raise InputError(f"{field} must be a name, not {name!r:.80}; in a program also {other}")
+            object.__setattr__(self, field, name)
         if not isinstance(self.model, str):
             raise InputError(f"model must be a name, not {self.model!r}")
         for field in ("text", "label", "encoder", "first"):

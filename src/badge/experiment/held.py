@@ -7,7 +7,6 @@ import inspect
 from typing import Any
 
 from badge.data import Dataset
-from badge.errors import InputError
 
 __all__ = ["Held", "held", "source_digest"]
 
@@ -22,12 +21,10 @@ class Held(str):
     object: Any
 
     @classmethod
-    def of(cls, value: Any) -> str:
-        """The name of a data set, a function or an object with a class; a name stays itself."""
-        if isinstance(value, str):
+    def of(cls, value: Any) -> Any:
+        """The name of a data set, a function or an object with a class; anything else stays itself."""
+        if isinstance(value, str) or not (isinstance(value, Dataset) or callable(value)):
             return value
-        if not isinstance(value, Dataset) and not callable(value):
-            raise InputError(f"a name, a function or a Dataset is needed, not {value!r:.80}")
         kind = value if hasattr(value, "__qualname__") else type(value)
         name = value.name if isinstance(value, Dataset) else f"{kind.__module__}:{kind.__qualname__}"
         found = cls(name)
