@@ -58,5 +58,5 @@ def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [5, None, [1, 2]])
 def test_what_is_neither_a_name_nor_an_object(wrong: Any) -> None:
-    with pytest.raises(InputError, match="data must be a name, not .*; in a program also a Dataset"):
+    with pytest.raises(InputError, match=r"data must be a name, not .*; in a program also a Dataset"):
         Cell(wrong, "mlp", "rand", batch_size=5)
