@@ -185,7 +185,14 @@ def test_skips_relabelled_and_deleted_tasks_and_two_annotators(server: Server, p
 def test_a_server_killed_and_started_again_in_between(server: Server, picks: Any) -> None:
     project = server.project(texts(10))
     server.kill()
-    server.start()  # takes several seconds to answer: the command waits
+    server.start()
+    deadline = time.monotonic() + 120  # without --watch the command does not wait for a server that is not there yet
+    while time.monotonic() < deadline:
+        try:
+            httpx.get(server.url, timeout=5)
+            break
+        except httpx.HTTPError:
+            time.sleep(0.5)
     order = picks(project, "--batch-size", "3")
     assert server.next(project)["id"] == order[0]
 
