@@ -21,6 +21,7 @@ __all__ = ["NAMES", "QUICK", "run"]
 COSTS = {
     "cell": ("benchmarks.cell_cost", "a cell over its training, prediction and selection"),
     "frozen": ("benchmarks.frozen_cost", "a round on kept embeddings over the 3 s that it may take"),
+    "journal": ("benchmarks.journal_cost", "opening a journal of 400,000 events over the 2 s that it may take"),
     "predict": ("benchmarks.predict_cost", "badge.predict over the bare loop"),
     "train": ("benchmarks.train_cost", "badge.Trainer over the bare loop"),
 }

