@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help test test-label-studio demo check lint types bench results release-check clean
+.PHONY: help test test-label-studio demo check lint types bench results docs release-check clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
@@ -44,6 +44,9 @@ bench: $(INSTALLED)  ## ours against the plain loop, peers and the bare matrix p
 results: $(INSTALLED)  ## docs/results.md and its figures from results/runs.csv.gz
 	$(BIN)/python -m results build
 
+docs: $(INSTALLED)  ## the documentation site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir site
+
 release-check: $(INSTALLED)  ## sdist and wheel, checked; the wheel alone and with each extra, in clean environments
 	$(BIN)/python -m pip install -q build twine
 	rm -rf dist
@@ -52,4 +55,4 @@ release-check: $(INSTALLED)  ## sdist and wheel, checked; the wheel alone and wi
 	$(BIN)/python .ci/release_check.py dist/*.whl
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

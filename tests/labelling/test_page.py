@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import badge
-from pages import Person, Server
+from pages import Person, Server, check
 
-AXE = Path(__file__).parents[1] / "support" / "vendor" / "axe.min.js"
 SCRIPT = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\"> & \"quoted\""
 
 
@@ -301,18 +300,6 @@ def test_width_accessibility_and_hostile_texts(browser: Any, tmp_path: Path, wid
         ann.close()
     finally:
         server.kill()
-
-
-def check(page: Any) -> None:
-    """No finding of axe-core that is serious or critical. Its script comes in past the page's own policy."""
-    page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)")
-    serious = [
-        (one["id"], [node["html"] for node in one["nodes"]][:3])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
 
 
 def test_keyboard_alone_reaches_everything(browser: Any, films: tuple[Server, dict[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""A labelling server as a process of its own, and a browser to open its page: what the tests of the page stand on."""
+"""What tests of pages need: a browser, axe-core, and the labelling page as a process of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import badge
 
@@ -25,7 +28,32 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SOURCE = str(Path(badge.__file__).parents[1])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; tests that need it are skipped where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def check(page: Any) -> None:
+    """No finding of axe-core that is serious or critical. Its script comes in past the page's own policy."""
+    page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)")
+    serious = [
+        (one["id"], [node["html"] for node in one["nodes"]][:3])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
 
 
 def free_port() -> int:
@@ -38,6 +66,7 @@ class Server:
     """`badge label` with these arguments, in a folder; can be killed and started again on its port."""
 
     def __init__(self, folder: Path, *arguments: str, seconds: float = 60) -> None:
+        pytest.importorskip("uvicorn", reason="uvicorn is not installed")
         self.folder, self.arguments, self.seconds, self.port = folder, arguments, seconds, free_port()
         self.start()
 

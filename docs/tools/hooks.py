@@ -1,0 +1,68 @@
+"""What `mkdocs build` calls: pages made from files outside docs/, links to the repository, mathematics without a script."""
+
+from __future__ import annotations
+
+import html
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+#: pages of the site -> the file of the repository that is shown there
+PAGES = {
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+    "vision.md": "VISION.md",
+}
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)")
+MATH = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    for uri, source in PAGES.items():
+        files.append(File.generated(config, uri, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Links to files of the repository lead to their page, or to a copy under files/."""
+    uri = page.file.src_uri
+    folder = (ROOT / PAGES[uri]).parent if uri in PAGES else (DOCS / uri).parent
+
+    def resolved(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(folder / match[1]))
+        place = place_of(target)
+        if place is None or (place == f"files/{match[1]}" and not target.exists()):
+            return match[1]  # mkdocs says that it leads nowhere
+        if place.startswith("files/") and files.get_file_from_path(place) is None:
+            files.append(File.generated(config, place, abs_src_path=str(target)))
+        return posixpath.relpath(place, posixpath.dirname(uri) or ".")
+
+    return LINK.sub(resolved, markdown)
+
+
+def place_of(target: Path) -> str | None:
+    """Where a file of the repository is on the site; None where there is no such file."""
+    for uri, source in PAGES.items():
+        if target == ROOT / source:
+            return uri
+    if target.is_relative_to(DOCS):
+        return target.relative_to(DOCS).as_posix()
+    return f"files/{target.relative_to(ROOT).as_posix()}" if target.is_file() and target.is_relative_to(ROOT) else None
+
+
+def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
+    return MATH.sub(mathml, content)
+
+
+def mathml(match: re.Match[str]) -> str:
+    """MathML of a formula in TeX: every browser of today draws it, without a script and without a font of ours."""
+    display = "block" if match[1] == "div" else "inline"
+    return convert(html.unescape(match[2]).strip(), display=display)

@@ -1,0 +1,167 @@
+"""docs/strategies.md, made from the catalog: picks, source, what is read, cost, and when to use it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from badge.core.catalog import CATALOG, Spec
+
+__all__ = ["ABOUT", "page"]
+
+
+class About(NamedTuple):
+    """What the catalog does not say."""
+
+    when: str
+    cost: str
+    paper: str = ""
+
+
+SCORES = "N·C: one look at the probabilities"
+POWER = (
+    "Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron & Gal, [Stochastic Batch Acquisition: A Simple Baseline for "
+    "Deep Active Learning](https://arxiv.org/abs/2106.12059), TMLR 2023"
+)
+PAPER = (
+    "Ash, Zhang, Krishnamurthy, Langford & Agarwal, [Deep Batch Active Learning by Diverse, Uncertain Gradient Lower "
+    "Bounds](https://arxiv.org/abs/1906.03671), ICLR 2020"
+)
+DEEP = "Wang & Shang, A New Active Labeling Method for Deep Learning, IJCNN 2014"
+GREEDY = "greedy with lazy updates: up to N²·D once, memory N"
+
+ABOUT = {
+    "badge": About(
+        "The default. Small and large batches, few and many labels, nothing to tune.",
+        "at most k·N·(C + D), in practice a fraction of it",
+        PAPER,
+    ),
+    "coreset": About(
+        "You want the pool covered evenly and do not trust the model's probabilities.",
+        "at most (labels + k)·N·D",
+        "Sener & Savarese, [Active Learning for Convolutional Neural Networks: A Core-Set "
+        "Approach](https://arxiv.org/abs/1708.00489), ICLR 2018",
+    ),
+    "conf": About("A simple baseline. Large batches are full of near-duplicates.", SCORES, DEEP),
+    "marg": About(
+        "You have probabilities and no embeddings. The strongest of the simple scores.",
+        SCORES,
+        "Roth & Small, Margin-Based Active Learning for Structured Output Spaces, ECML 2006",
+    ),
+    "entropy": About("A simple baseline. With many classes it follows noise in the small probabilities.", SCORES, DEEP),
+    "albl": About(
+        "To compare with the paper: a bandit that learns which of two strategies pays off.",
+        "coreset and conf together",
+        "Hsu & Lin, Active Learning by Learning, AAAI 2015",
+    ),
+    "rand": About(
+        "The baseline that savings are measured against, and the only one that gives an unbiased sample.", "k"
+    ),
+    "kdpp": About(
+        "To compare with the paper: diverse by determinants, at many times the cost of `badge`.",
+        "5·k·ln k steps of k² + k·(C + D) each",
+        PAPER,
+    ),
+    "kcenter-grad": About(
+        "To compare with the paper: as `badge`, greedy instead of drawn.", "at most k·N·(C + D)", PAPER
+    ),
+    "kmeanspp": About(
+        "First batch, before any label: spread over the pool, including its edges.",
+        "at most k·N·D, in practice a fraction of it",
+        "Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007",
+    ),
+    "typiclust": About(
+        "First batch, before any label: typical examples, few outliers.",
+        "k-means, then N²·D / k for the neighbours",
+        "Hacohen, Dekel & Weinshall, [Active Learning on a Budget: Opposite Strategies Suit High and Low "
+        "Budgets](https://arxiv.org/abs/2202.02794), ICML 2022",
+    ),
+    "uherding": About(
+        "One strategy from the first label on: covers the pool first, its uncertain part later.",
+        GREEDY,
+        "Bae, Oliveira & Sutherland, [Uncertainty Herding: One Active Learning Method for All Label "
+        "Budgets](https://arxiv.org/abs/2412.20644), ICLR 2025",
+    ),
+    "maxherding": About(
+        "Few labels: covers the pool, with a soft notion of near.",
+        GREEDY,
+        "Bae, Noh & Sutherland, [Generalized Coverage for More Robust Low-Budget Active "
+        "Learning](https://arxiv.org/abs/2407.12212), ECCV 2024",
+    ),
+    "probcover": About(
+        "Few labels: covers as much of the pool as k balls can.",
+        GREEDY,
+        "Yehuda, Dekel, Hacohen & Weinshall, [Active Learning Through a Covering Lens](https://arxiv.org/abs/2205.11320), "
+        "NeurIPS 2022",
+    ),
+    "wkmeans": About(
+        "You trust the margin and want no near-duplicates.",
+        "10·k examples clustered into k",
+        "Zhdanov, [Diverse Mini-Batch Active Learning](https://arxiv.org/abs/1901.05954), 2019",
+    ),
+    "bait": About(
+        "Few classes and narrow embeddings: picks by what the last layer would learn.",
+        "grows with (C·D)², and C·D may be 4,096 at most",
+        "Ash, Goel, Krishnamurthy & Kakade, [Gone Fishing: Neural Active Learning with Fisher "
+        "Embeddings](https://arxiv.org/abs/2106.09675), NeurIPS 2021",
+    ),
+    "bait-binary": About(
+        "As `bait`, where there are many classes.",
+        "N·D² at the start, then N·D for each pick",
+        "Huseljic, Hahn, Herde, Rauch & Sick, [Fast Fishing: Approximating BAIT for Efficient and Scalable Deep Active Image "
+        "Classification](https://arxiv.org/abs/2404.08981), ECML-PKDD 2024",
+    ),
+    "badge-origin": About(
+        "As `badge`, where the pool is full of easy examples and k is small.",
+        "at most k·N·(C + D), in practice a fraction of it",
+    ),
+    "power-marg": About(
+        "As `marg`, with some chance for every example: fewer near-duplicates in a batch.", SCORES, POWER
+    ),
+    "power-entropy": About("As `entropy`, with some chance for every example.", SCORES, POWER),
+    "power-norm": About("Longest gradients, with some chance for every example.", "N·(C + D)", POWER),
+}
+
+TOP = """\
+# Every strategy
+
+<!-- made by `python docs/tools/picks.py` from src/badge/core/catalog.py: change these, not this page -->
+
+What each strategy picks from one pool in the plane, in three rounds of five. Colours are the true classes, one of them
+rare. Shades are what the model predicts. Dark dots have labels; rings are the picks. The first five labels are drawn
+uniformly, except for cold starts, which pick them. In the costs N is the size of the pool, C the number of classes, D the
+width of the embeddings and k the size of the batch.
+
+[Which strategy?](which-strategy.md) says which one to take. `badge strategies` prints the short form of this page.
+
+"""
+
+
+def reads(row: Spec) -> str:
+    what = " and ".join(sorted(row.reads, reverse=True)) or "nothing: the model does not run"
+    labelled = {
+        "no": "",
+        "if any": "; the labelled examples where there are any",
+        "required": "; the labelled examples, always",
+    }
+    several = "" if row.multilabel else "; one class per example only"
+    return what + labelled[row.labeled] + several
+
+
+def section(row: Spec) -> str:
+    about = ABOUT[row.name]
+    lines = [
+        f"## `{row.name}`",
+        "",
+        f"{row.picks[0].upper()}{row.picks[1:]}.",
+        "",
+        f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)",
+        "",
+        f"- **Use it:** {about.when}",
+        f"- **Reads:** {reads(row)}.",
+        f"- **Cost:** {about.cost}.",
+    ]
+    return "\n".join(lines + [f"- **Source:** {about.paper or row.source}."] * bool(about.paper or row.source)) + "\n"
+
+
+def page() -> str:
+    return TOP + "\n".join(section(row) for row in CATALOG)
