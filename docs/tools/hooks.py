@@ -21,6 +21,7 @@ PAGES = {
     "security.md": "SECURITY.md",
     "vision.md": "VISION.md",
 }
+UNNAMED = 'data-md-component="search" role="dialog"'
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)")
 MATH = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', re.DOTALL)
 
@@ -60,6 +61,11 @@ def place_of(target: Path) -> str | None:
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     return MATH.sub(mathml, content)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The theme's search dialog has no name for those who do not see it."""
+    return output.replace(UNNAMED, f'{UNNAMED} aria-label="Search"')
 
 
 def mathml(match: re.Match[str]) -> str:
