@@ -32,7 +32,8 @@ def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: 
     said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
     said["grids"] = [grid.as_posix() for grid in grids]
     said["planned"] = _planned(list(cells.values()))
-    found = _commits(runs)
+    found, picks = _commits(runs)
+    said["picks"] = sorted({*said.get("picks", []), *picks})
     said["commits"] = sorted({*said.get("commits", []), *(commit for commits in found.values() for commit in commits)})
     said["by_setting"] = {
         **said.get("by_setting", {}),
@@ -69,14 +70,17 @@ def _planned(cells: list[Cell]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _commits(runs: Path) -> dict[str, set[str]]:
-    """The revisions that the journals of each setting were written by."""
+def _commits(runs: Path) -> tuple[dict[str, set[str]], set[str]]:
+    """The revisions that the journals of each setting were written by, and all versions of their picks."""
     found: dict[str, set[str]] = {}
+    picks: set[str] = set()
     for path in sorted(runs.rglob("*.jsonl")):
         setting = ""
         for event in journal.read(path):
             if event["event"] == "start":
                 setting = str(Setting(*(event["cell"][name] for name in Setting._fields)))
+            if event["event"] in ("start", "resume"):
+                picks.add((event.get("versions") or {}).get("picks", "before 1"))
             if event["event"] in ("start", "resume") and event.get("git"):
                 found.setdefault(setting, set()).add(str(event["git"])[:12])
-    return found
+    return found, picks

@@ -11,9 +11,11 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+import badge
 from badge import data
 from badge.cli import app
 from badge.core import catalog
+from badge.core.picks import PICKS_VERSION
 from badge.experiment.cell import LINEAR
 from badge.training import networks
 
@@ -39,6 +41,11 @@ def test_no_option_is_cut(words: tuple[str, ...], columns: int, monkeypatch: pyt
     for option in command(words).params:
         for name in option.opts if option.param_type_name == "option" else ():
             assert name in shown.output, f"{name} is cut at {columns} columns"
+
+
+def test_the_version_of_the_code_and_of_its_picks() -> None:
+    said = CliRunner().invoke(app, ["--version"])
+    assert (said.exit_code, said.output) == (0, f"badge {badge.__version__}, picks version {PICKS_VERSION}\n")
 
 
 def test_examples_stay_on_their_lines_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

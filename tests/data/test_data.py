@@ -282,6 +282,8 @@ def test_dataset_refuses_what_cannot_be_trained_on() -> None:
         ((x, y, x[:0], y[:0], 2), "test examples of shape"),
         ((x, y, x, y + 1, 2), "test labels must be whole numbers from 0 to 1, not int64 from 1 to 2"),
         ((x, y / 2, x, y, 2), "train labels must be whole numbers"),
+        ((x, np.zeros(4, "f4,i4"), x, y, 2), r"train labels must be whole numbers from 0 to 1, not of type \[\('f0'"),
+        ((x, y, x, y, 2**40), "1,099,511,627,776 classes; at most 10,000,000 are possible"),
         ((x, y, x[:, :2], y, 2), "different shapes"),
         ((x.astype(str), y, x, y, 2), "numbers are needed"),
         ((np.where(x == 0, np.inf, x), y, x, y, 2), "NaN or inf"),

@@ -109,6 +109,8 @@ def test_labels_from_csv(tmp_path: Path) -> None:
                 learner.import_csv(file)
         with pytest.raises(InputError, match="cannot read"):
             learner.import_csv(tmp_path / "absent.csv")
+        with pytest.raises(InputError, match="a column is given by its name, not by ndarray"):
+            learner.import_csv(file, by=np.zeros(3))  # type: ignore[arg-type]
         assert len(learner.labels) == 3
 
 

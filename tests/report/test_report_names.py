@@ -17,6 +17,7 @@ from badge.errors import DataError, InputError, WriteError
 from badge.report import build, learning_curves
 from badge.report.statistics import chosen_strategies
 from badge.stats import Results
+from journal_lines import write_journal
 
 
 def renamed(**names: str) -> Results:
@@ -71,7 +72,32 @@ def test_tables_for_a_paper(tmp_path: Path) -> None:
     build(renamed(strategy="my_own & 100%"), tmp_path, workers=1)
     matrix = (tmp_path / "penalty_matrix.tex").read_text()
     assert r"my\_own \& 100\%" in matrix and matrix.startswith(r"\begin{tabular}{lrr}") and matrix.count(r" \\") == 4
-    assert (tmp_path / "labels_saved.tex").exists()
+    saved = (tmp_path / "labels_saved.tex").read_text()
+    assert (
+        r"Data & Model & Batch size & Strategy & Repeats & Accuracy (\texttt{rand}) & Labels" in saved
+        and "_" not in saved.split("midrule")[0]
+    )
+
+
+def test_data_are_called_by_the_name_of_the_data_set(tmp_path: Path) -> None:
+    """Where it tells them apart: three loaders, two of which call their data by one name."""
+    for number, (data, name) in enumerate((("my.code:moons", "moons"), ("a:load", "own"), ("b:load", "own"))):
+        cell = {"data": data, "model": "mlp", "strategy": "rand", "batch_size": 5, "seed": 0}
+        start = {"event": "start", "cell": cell, "data": {"name": name}}
+        rounds = [{"event": "round", "round": i, "labels": 5 + i, "test_accuracy": 0.5} for i in range(3)]
+        write_journal(tmp_path / f"{number}.jsonl", start, *rounds, {"event": "end"})
+    results = stats.load(tmp_path)
+    assert {setting.data for setting in results.settings} == {"my.code:moons", "a:load", "b:load"}
+    assert {setting.data for setting in results.named().settings} == {"moons", "a:load", "b:load"}
+    build(results, tmp_path / "report", workers=1)
+    assert "my.code" not in (tmp_path / "report" / "budgets.tex").read_text()
+    both = stats.Results.joined([results, replace_data(results, "moons")])  # another data set has that name
+    assert "my.code:moons" in {setting.data for setting in both.named().settings}
+
+
+def replace_data(results: stats.Results, name: str) -> stats.Results:
+    columns = {column: getattr(results, column) for column in stats.REQUIRED}
+    return stats.Results.of(columns | {"data": [name] * len(results), "seed": list(range(len(results)))})
 
 
 def test_parquet_and_several_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

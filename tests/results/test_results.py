@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from badge import stats
+from badge import journal, stats
 from badge.experiment import read_grid
 from badge.stats import Results, Setting
 from fake_grid import SPEED, fake_grid, write_journals
+from journal_lines import write_journal
 from results import ABOUT, ROOT, TABLE
 from results.claims import claims
 from results.claims_of_samplers import cost
@@ -97,7 +98,11 @@ def test_a_second_machine_adds_its_cells(made: Path, tmp_path: Path) -> None:
     )
     write_journals(whole, tmp_path / "runs")
     before = stats.load(table)
+    for path in (tmp_path / "runs").glob("*-badge-*.jsonl"):
+        first, *rest = ({k: v for k, v in e.items() if k not in ("n", "sum")} for e in journal.read(path))
+        write_journal(path, first | {"versions": {"picks": "7"}}, *rest)
     assert collect_runs(tmp_path / "runs", [made / "grid.toml"], table, about).startswith("9 runs added, 54 of 54")
+    assert json.loads(about.read_text(encoding="utf-8"))["picks"] == ["7", "before 1"]
     after = stats.load(table)
     kept = [(run.setting, run.strategy, run.seed) for run in before.runs]
     for run in after.runs:

@@ -15,6 +15,8 @@ from badge.errors import DataError
 __all__ = ["Dataset", "is_image", "learning_rate"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+#: Each has a name in memory.
+MOST_CLASSES = 10_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +60,8 @@ class Dataset:
         if self.X_train.shape[1:] != self.X_test.shape[1:]:
             shapes = f"{self.shape} and {self.X_test.shape[1:]}"
             raise DataError(f"{self.name}: training and test examples have different shapes: {shapes}")
+        if self.classes > MOST_CLASSES:
+            raise DataError(f"{self.name}: {self.classes:,} classes; at most {MOST_CLASSES:,} are possible")
         names = tuple(str(name) for name in self.class_names) or tuple(str(c) for c in range(self.classes))
         if len(names) != self.classes:
             raise DataError(f"{self.name}: {len(names)} class names for {self.classes} classes")
@@ -116,7 +120,7 @@ def _check(name: str, part: str, x: Array, y: Array, classes: int) -> None:
     if y.ndim != 1 or x.ndim < 2 or len(x) != len(y) or len(y) == 0:
         raise DataError(f"{name}: {part} examples of shape {x.shape}, labels {y.shape}: [N, ...] and [N] are needed")
     if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= classes:
-        found = f"{y.dtype} from {y.min()} to {y.max()}"
+        found = f"{y.dtype} from {y.min()} to {y.max()}" if y.dtype.kind in "iufb" else f"of type {y.dtype}"
         raise DataError(f"{name}: {part} labels must be whole numbers from 0 to {classes - 1}, not {found}")
     if x.dtype.kind not in "fiu":
         raise DataError(f"{name}: {part} examples have dtype {x.dtype}: numbers are needed")

@@ -154,7 +154,7 @@ def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
     """Write `start`, or `resume` where versions have changed or the run goes on to more labels (`more`)."""
     if not journal.records:
         about = {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
-        described = Data(name=cell.data, **about, digest=data_digest(dataset))
+        described = Data(name=dataset.name, **about, digest=data_digest(dataset))
         code = code_digests(cell) or None
         journal.append(Start(cell=asdict(cell), data=described, code=code, versions=versions(), git=git_revision()))
         return

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from badge.core.names import path_of
+from badge.core.names import name_of, path_of
 from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
@@ -86,6 +86,8 @@ def imported(
     All of it is checked before the first event; labels that are known already are left out. Whoever iterates applies each
     event to the ledger before the next: corrections of what several people said come last.
     """
+    for name in (id, label, *(() if by is None else (by,))):
+        name_of(name, "a column")
     told: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
     decided: list[tuple[Id, Any]] = []
     for number, row in enumerate(_rows(path, [id, label, *([by] if by else [])]), start=2):

@@ -53,6 +53,7 @@ def build(
         raise InputError(f"{folder} is a file; --out names a folder")
     folder_for(folder)
     with bar("statistics and tables", total=2, enabled=progress) as advance:
+        results = results.named()
         study = Study(results, evaluate(results, strategies))
         advance(1)
         sections = make_sections(study)

@@ -17,13 +17,22 @@ _SPECIAL = str.maketrans(
 )  # fmt: skip
 
 
+#: The headers of a paper; others, the names of strategies, stay as they are.
+TITLES = {
+    "data": "Data", "model": "Model", "batch_size": "Batch size", "strategy": "Strategy", "repeats": "Repeats",
+    "labels": "Labels", "rand_labels": "Labels (\\texttt{rand})", "rand_final_accuracy": "Accuracy (\\texttt{rand})",
+    "ratio": "Ratio", "ratio_low": "Ratio, low", "ratio_high": "Ratio, high",
+    "smallest_labels": "First labels", "n0": "$n_0$", "budgets": "Budgets", "why_empty": "Remark",
+}  # fmt: skip
+
+
 def latex_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     r"""A tabular of these rows; numbers to the right, with four significant digits.
 
     >>> print(latex_table(["strategy", "my_own"], [["badge", 0.25], ["rand", float("inf")]]))
     \begin{tabular}{lr}
     \toprule
-    strategy & my\_own \\
+    Strategy & my\_own \\
     \midrule
     badge & 0.25 \\
     rand & $\infty$ \\
@@ -32,7 +41,8 @@ def latex_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     <BLANKLINE>
     """
     right = ["r" if rows and all(_is_number(row[i]) for row in rows) else "l" for i in range(len(header))]
-    lines = [[name.translate(_SPECIAL) for name in header], *([_cell(value) for value in row] for row in rows)]
+    titles = [TITLES.get(name, name.translate(_SPECIAL)) for name in header]
+    lines = [titles, *([_cell(value) for value in row] for row in rows)]
     body = [" & ".join(line) + r" \\" for line in lines]
     return "\n".join(
         [

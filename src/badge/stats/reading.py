@@ -7,6 +7,7 @@ import gzip
 import json
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,18 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
     table: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in columns if name not in _TEXT}
     table |= {name: columns[name] for name in _TEXT}
     table["log_det"] = empty_batches_apart(table["log_det"], table["mean_norm"])
-    return Results.of(table, notes)
+    return Results.of(table, notes, _names(starts))
+
+
+def _names(starts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What a report calls data: the name of the data set itself, where it tells the data apart from others."""
+    called: dict[str, set[str]] = {}
+    for start in starts:
+        data = start.get("data")
+        name = data.get("name") if isinstance(data, Mapping) else None
+        called.setdefault(start["cell"]["data"], set()).add(str(name or start["cell"]["data"]))
+    counts = Counter([*called, *(name for names in called.values() for name in names)])
+    return {data: name for data, (name, *more) in called.items() if not more and name != data and counts[name] == 1}
 
 
 def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Mapping[str, Any] | None:

@@ -88,9 +88,15 @@ class Results:
     test_accuracy: NDArray[np.float64]
     optional: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  #: what a report calls data that are called otherwise here
 
     @classmethod
-    def of(cls, columns: Mapping[str, Sequence[Any] | NDArray[Any]], notes: Sequence[Note] = ()) -> Results:
+    def of(
+        cls,
+        columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+        notes: Sequence[Note] = (),
+        names: Mapping[str, str] | None = None,
+    ) -> Results:
         """The table of `columns`: all required ones, any optional ones; other columns are ignored."""
         missing = [name for name in REQUIRED if name not in columns]
         if missing:
@@ -111,7 +117,17 @@ class Results:
             **{name: typed[name] for name in REQUIRED},
             optional={name: typed[name] for name in OPTIONAL if name in typed},
             notes=(*notes, *extra_notes),
+            names=names or {},
         )
+
+    def named(self) -> Results:
+        """The same with every data set called by its name (`Dataset.name`), as in a report."""
+        held = self.data.tolist()
+        names = {data: name for data, name in self.names.items() if name not in set(held)}
+        if not names:
+            return self
+        columns = {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
+        return Results.of(columns | {"data": [names.get(data, data) for data in held]}, self.notes)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -208,7 +224,8 @@ class Results:
         optional = [name for name in OPTIONAL if any(name in table.optional for table in tables)]
         columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in REQUIRED}
         columns |= {name: np.concatenate([table.column(name) for table in tables]) for name in optional}
-        return cls.of(columns, [note for table in tables for note in table.notes])
+        names = {data: name for table in tables for data, name in table.names.items()}
+        return cls.of(columns, [note for table in tables for note in table.notes], names)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with all columns."""
