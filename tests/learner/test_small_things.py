@@ -8,7 +8,11 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 import badge
 from badge import journal
@@ -97,3 +101,26 @@ def test_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest
     with caplog.at_level(logging.INFO, "badge"):
         make(initial={0: 1}).ask(2)
     assert caplog.records[-1].levelname == "WARNING" and "all 1 labels so far are 1" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["array", "table"])
+def test_trees_on_unknown_numbers_are_told_before_labels_are_paid_for(kind: str) -> None:
+    pool = X.copy()
+    pool[3, 1] = np.nan
+    given = pool if kind == "array" else pd.DataFrame(pool)
+    tree = DecisionTreeClassifier()
+    for strategy in ("badge", "coreset"):
+        learner = badge.ActiveLearner(given, tree, classes=2, strategy=strategy, seed=0)
+        with pytest.raises(
+            InputError, match=r"there will be no embeddings: .* use conf, marg, .* or put a SimpleImputer"
+        ):
+            learner.ask(5)
+        assert not len(learner.pending)
+    for fine in (
+        badge.ActiveLearner(given, tree, classes=2, strategy="marg", seed=0),
+        badge.ActiveLearner(given, make_pipeline(SimpleImputer(), tree), classes=2, seed=0),
+        badge.ActiveLearner(X, tree, classes=2, seed=0),
+    ):
+        for _ in range(2):
+            ids = fine.ask(20)
+            fine.tell(ids, TRUTH[ids])

@@ -44,3 +44,12 @@ def test_a_model_whose_embeddings_underflow_is_named(tmp_path: Path, on_disk: bo
     net = torch.nn.Linear(4, 3)
     with pytest.raises(InputError, match="squares underflow"):
         badge.predict(net, torch.full((90, 4), 1e-30), out=tmp_path / "out" if on_disk else None)
+
+
+def test_plain_vectors_too() -> None:
+    for matrix in (np.full((5, 3), 1e-310), np.full((5, 3), 1e-30, dtype=np.float32)):
+        with pytest.raises(
+            InputError, match=r"the features are at most .* and their squares underflow: multiply them by"
+        ):
+            badge.Dense(matrix)
+    assert len(badge.Dense(np.zeros((5, 3)))) == 5

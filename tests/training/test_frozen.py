@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import badge
 from badge.cli import app
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, WriteError
 from badge.experiment import Cell, journal_path, run_cell
 from badge.training import Frozen
 from badge.training.encoders import rows_of
@@ -334,3 +334,11 @@ def test_a_cell_on_ones_own_frozen_encoder(tmp_path: Path, monkeypatch: pytest.M
     arguments = ["run", "--data", "digits", "--model", "frozen_make:make", "--labels", "100", "--batch-size", "50"]
     done = CliRunner().invoke(app, [*arguments, "--initial", "50", "--out", str(tmp_path / "runs"), "--workers", "1"])
     assert done.exit_code == 0, done.output
+
+
+def test_a_home_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(WriteError, match=r"cannot be written: .*name another folder by Frozen\(\.\.\., keep=\)"):
+        Frozen(torch.nn.Linear(3, 2)).prepare(torch.zeros(4, 3))
+    assert len(Frozen(torch.nn.Linear(3, 2), keep=tmp_path / "kept").prepare(torch.zeros(4, 3))) == 4

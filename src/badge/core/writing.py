@@ -13,7 +13,16 @@ from typing import IO, Any
 
 from badge.errors import WriteError
 
-__all__ = ["folder_for", "replacing", "standard_output", "writing_to"]
+__all__ = ["cache_folder", "folder_for", "replacing", "standard_output", "writing_to"]
+
+
+def cache_folder() -> Path:
+    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place."""
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "badge"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "badge"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "badge"
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from badge.core.npz import DAMAGED, in_short, read_npz
+from badge.core.writing import cache_folder
 from badge.data.sources import fetch
 from badge.errors import DataError
 
@@ -19,15 +19,6 @@ __all__ = ["arrays", "cache_folder", "own_file", "read"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = dict[str, Array]
-
-
-def cache_folder() -> Path:
-    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place."""
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen) / "badge"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "badge"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "badge"
 
 
 def arrays(name: str, progress: bool = True) -> Arrays:

@@ -8,6 +8,7 @@ from badge.core.arrays import as_tensor, check_finite
 from badge.core.rows import RowSource
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
+from badge.outputs.checks import check_scale
 
 __all__ = ["Dense"]
 
@@ -27,6 +28,7 @@ class Dense(Features):
                 f"features must be a matrix with at least one row and column, not of shape {tuple(x.shape)}"
             )
         check_finite(x, "features")
+        check_scale(x, "features")
         self.factors = (x,)
 
     @property

@@ -5,7 +5,6 @@ Nothing here looks at the ledger, so that labels can be told while it runs.
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes, plain_state
 from badge.models import predict
+from badge.models.estimator import lacks_embedding
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
@@ -185,12 +185,19 @@ class Work:
                     stacklevel=3,
                 )
         if outputs is None and not (learns and blind):
+            self._check_embeddings()
             return self._without_model(state, k, reason, None if blind else one_class(state.classes, state.targets))
         picks, memory = self._pick(state, outputs, k)
         advance(1)
         seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
+
+    def _check_embeddings(self) -> None:
+        """Trees on NaN have no embeddings. That is said before labels are paid for."""
+        reads = strategies.declaration(self.strategy).reads if isinstance(self.given, str) else ()
+        if "embeddings" in reads and _is_ours(self.predict) and (why := lacks_embedding(self.trainer, self.pool)):
+            raise InputError(f"there will be no embeddings: {why}")
 
     def _without_model(self, state: Snapshot, k: int, reason: str | None, one_class: str | None) -> e.Ask:
         """A batch before there is a model: by the strategy for a cold start, or uniformly.
@@ -209,12 +216,8 @@ class Work:
         if one_class:
             how = "drawn uniformly" if cold is None else "picked by embeddings alone"
             reason = f"{one_class}: there is nothing to learn yet, and the batch was {how}"
-        log.log(
-            logging.WARNING if reason else logging.INFO,
-            "picked %d without a model%s",
-            k,
-            f": {reason}" if reason else "",
-        )
+        say = log.warning if reason else log.info
+        say("picked %d without a model%s", k, f": {reason}" if reason else "")
         return e.Ask(round=state.round, ids=self.ids.at(picks), uniform=reason)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
@@ -266,8 +269,11 @@ def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
 
 def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:
     """`badge.predict` is told that labels are lists, because a network's logits do not show it."""
-    ours = given is predict or (isinstance(given, partial) and given.func is predict)
-    return partial(given, multilabel=True) if ours and multilabel else given
+    return partial(given, multilabel=True) if multilabel and _is_ours(given) else given
+
+
+def _is_ours(given: Callable[..., Outputs]) -> bool:
+    return given is predict or (isinstance(given, partial) and given.func is predict)
 
 
 def _restore(strategy: Stateful, memory: dict[str, Any] | None, blank: dict[str, Any]) -> None:

@@ -20,11 +20,15 @@ from badge.models.network import NOT_ASKED, Network, Said
 from badge.models.options import Options
 from badge.outputs.sparse import SparseRows
 
-__all__ = ["Estimator", "final_step", "has_labels", "is_skorch", "skorch_module"]
+__all__ = ["Estimator", "final_step", "has_labels", "is_skorch", "lacks_embedding", "skorch_module"]
 
 #: A sparse matrix stays sparse where it would take more bytes than the first as a dense one. Above the second its columns
 #: are too many for distances: hashed texts have a million.
 SPARSE_BYTES, DENSE_BYTES = 2**26, 4 * 2**30
+#: Modules of trees. These take NaN and categories as they are.
+TREES = (
+    "sklearn.tree", "sklearn.ensemble._forest", "sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost",
+)  # fmt: skip
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -249,6 +253,15 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | SparseRows | str:
     if table.dtype.kind == "f" and (unknown := ~np.isfinite(table.reshape(len(table), -1))).any():
         return _unknown(name, unknown, way_out)
     return _dense(table)
+
+
+def lacks_embedding(estimator: Any, pool: Any) -> str:
+    """Why trees that are yet to be fitted will have no embeddings of this pool; empty where they will, or where it cannot
+    be told before."""
+    if not type(estimator).__module__.startswith(TREES) or not hasattr(pool, "shape"):
+        return ""
+    found = _embedding(estimator, pool, pool.shape[0])
+    return found if isinstance(found, str) else ""
 
 
 def _unknown(name: str, where: np.ndarray[Any, Any], way_out: str) -> str:

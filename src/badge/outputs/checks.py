@@ -65,8 +65,8 @@ def check_rows(
         check_finite(h, "embeddings", start, advice)
 
 
-def check_scale(h: RowSource | None) -> None:
-    """Refuse embeddings that are all so small that their squares lose digits: distances could not be told apart."""
+def check_scale(h: RowSource | None, name: str = "embeddings") -> None:
+    """Refuse numbers that are all so small that their squares lose digits: distances could not be told apart."""
     if h is None or h.dtype.itemsize < 4:  # in float16 no number but 0 is below 6e-8, which is squared in float32
         return
     limits = torch.finfo(h.dtype)
@@ -77,7 +77,7 @@ def check_scale(h: RowSource | None) -> None:
             return
     if largest > 0:
         raise InputError(
-            f"the embeddings are at most {largest:.3g} in size, and their squares underflow: multiply them by {1 / least:.0e}"
+            f"the {name} are at most {largest:.3g} in size, and their squares underflow: multiply them by {1 / least:.0e}"
         )
 
 

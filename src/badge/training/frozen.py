@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from badge.core.names import name_of, path_of
 from badge.core.numbers import flag, positive, whole
-from badge.data.files import cache_folder
-from badge.errors import InputError
+from badge.core.writing import cache_folder, folder_for
+from badge.errors import InputError, WriteError
 from badge.models import predict
 from badge.models.digest import whole_digest
 from badge.models.pools import OpenPool, open_pool
@@ -99,6 +99,12 @@ class Frozen(Linear):
         whose += f" {getattr(encoder, 'about', '')} {self.max_length}"
         encoded = hashlib.sha256(whose.encode(errors="surrogatepass")).hexdigest()
         folder = self.keep / f"{encoded[:16]}-{whole_digest(pool, opened)}"
+        try:
+            folder_for(folder)
+        except WriteError as error:
+            raise WriteError(
+                f"{error}; embeddings are kept there: name another folder by Frozen(..., keep=)"
+            ) from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
             Encoded(encoder, Rows()),
