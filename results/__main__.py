@@ -26,7 +26,7 @@ def main() -> None:
     collect.add_argument(
         "--frozen", action="store_true", help="runs of grids/frozen.toml, into the table of frozen encoders"
     )
-    commands.add_parser("frozen", help="print accuracy above rand on frozen encoders, by budget")
+    commands.add_parser("frozen", help="print the tables of strategies on frozen encoders")
     commands.add_parser("variants", help="batches of several samplers on the same models; resumable, about ten minutes")
     arguments = parser.parse_args()
     try:
@@ -36,9 +36,10 @@ def main() -> None:
             write_page(arguments.to)
         elif arguments.command == "frozen":
             from badge import stats
-            from results.frozen import by_budget
+            from results.frozen import tables
 
-            print(by_budget(stats.load(FROZEN)))
+            for name, lines in tables(stats.load(FROZEN)).items():
+                print(f"\n## {name}\n", *lines, sep="\n")
         elif arguments.command == "variants":
             from results.variants import measure
 

@@ -1,59 +1,340 @@
-"""Strategies on frozen encoders by budget: accuracy above `rand` from the same start, data set and seed."""
+"""Strategies on frozen encoders: what each gains over `rand` from the same first batch, data set and seed.
+
+The tables of docs/which-strategy.md and the first half of docs/results.md come from results/frozen.csv.gz through these
+functions. A table compares strategies over the data sets and seeds that all of its strategies have.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import product
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from badge import stats
 from badge.core.catalog import REFERENCE, STRATEGIES
-from badge.stats import Results, Setting
+from badge.stats import Results
+from badge.stats.penalty import critical_value
 
-__all__ = ["BUDGETS", "above_reference", "by_budget"]
+__all__ = ["BUDGETS", "Curves", "Key", "above_reference", "by_budget", "curves", "tables", "verdict"]
 
 #: Rounds after the first batch: low, middle and high budgets.
 BUDGETS = {"low (1–3)": (1, 3), "middle (4–10)": (4, 10), "high (11–19)": (11, 19)}
+#: The first batch of the main tables, and the other ways to choose it.
+FIRST, FIRSTS = "typiclust", ("rand", "kmeanspp", "maxherding", "typiclust")
+#: The halves of the data sets: a rule is chosen on the first and tested on the second.
+LOOKED_AT = ("trec-minilm", "cifar10-efficientnet")
+#: Sets with few examples of half of their classes.
+RARE = ("cifar10-efficientnet-rare", "mnist-rare")
+#: A rule is good enough if it is at most this many points below the best.
+TOLERANCE = 1.0
 
-Pair = tuple[Setting, int]
+
+class Key(NamedTuple):
+    """One run."""
+
+    data: str
+    first: str
+    batch_size: int
+    strategy: str
+    seed: int
 
 
-def above_reference(results: Results, rounds: tuple[int, int]) -> dict[str, dict[Pair, float]]:
-    """Of each strategy and each (setting, seed): points of mean accuracy above `rand` in these rounds."""
-    means: dict[tuple[Setting, int], dict[str, float]] = defaultdict(dict)
+Curves = dict[Key, NDArray[np.float64]]
+Gains = dict[str, dict[tuple[str, int], float]]
+
+
+def curves(results: Results, column: str = "test_accuracy") -> Curves:
+    """Each run's values of a column in percent, by round."""
+    values = 100 * (results.test_accuracy if column == "test_accuracy" else results.column(column))
+    found = {}
     for run in results.runs:
-        accuracy: NDArray[np.float64] = results.test_accuracy[run.rows]
-        some = accuracy[rounds[0] : rounds[1] + 1]
-        if len(some) == rounds[1] - rounds[0] + 1:
-            means[run.setting, run.seed][run.strategy] = 100 * float(some.mean())
-    found: dict[str, dict[Pair, float]] = defaultdict(dict)
-    for pair, by_strategy in means.items():
-        if REFERENCE in by_strategy:
-            for strategy, mean in by_strategy.items():
-                found[strategy][pair] = mean - by_strategy[REFERENCE]
+        first = run.setting.model.partition("+")[2] or REFERENCE
+        found[Key(run.setting.data, first, run.setting.batch_size, run.strategy, run.seed)] = values[run.rows]
     return found
 
 
-def by_budget(results: Results) -> str:
-    """A row per strategy: mean ± half a 95 % t interval over pairs of setting and seed, and in how many it is ahead."""
-    columns = {name: above_reference(results, rounds) for name, rounds in BUDGETS.items()}
-    known = {strategy for column in columns.values() for strategy in column} - {REFERENCE}
-    lines = [f"| strategy | {' | '.join(columns)} | pairs |", "| --- | " + "--- | " * len(columns) + "--- |"]
-    for strategy in [name for name in STRATEGIES if name in known]:
-        cells = [_cell(np.array(list(column[strategy].values()))) for column in columns.values()]
-        pairs = max(len(column[strategy]) for column in columns.values())
-        lines.append(f"| `{strategy}` | {' | '.join(cells)} | {pairs} |")
-    return "\n".join(lines)
+def native(found: Curves) -> Curves:
+    """The runs with batches of C examples: the smallest batch of each data set that has every cold start."""
+    smallest: dict[str, int] = {}
+    for key, values in found.items():
+        if len(values) == 20:
+            smallest[key.data] = min(smallest.get(key.data, key.batch_size), key.batch_size)
+    return {key: values for key, values in found.items() if smallest.get(key.data) == key.batch_size}
 
 
-def _cell(values: NDArray[np.float64]) -> str:
-    if len(values) == 0:
-        return "–"
-    ahead = f"{int((values > 0).sum())} of {len(values)}"
-    if len(values) == 1:
-        return f"{values[0]:+.1f} (ahead in {ahead})"
-    from scipy.stats import t
+def above_reference(found: Curves, first: str, rounds: tuple[int, int]) -> Gains:
+    """Of each strategy and each (data set, seed): points above `rand` in these rounds, both from the same first batch."""
+    means: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for key, values in found.items():
+        if key.first == first and len(values) > rounds[1]:
+            means[key.data, key.seed][key.strategy] = float(values[rounds[0] : rounds[1] + 1].mean())
+    gains: Gains = defaultdict(dict)
+    for pair, of in means.items():
+        for strategy, mean in of.items() if REFERENCE in of else ():
+            gains[strategy][pair] = mean - of[REFERENCE]
+    return gains
 
-    half = float(t.ppf(0.975, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return f"{values.mean():+.1f} ± {half:.1f} (ahead in {ahead})"
+
+def ranked(gains: Gains) -> tuple[list[str], list[tuple[str, int]]]:
+    """The strategies with every data set that `badge` has, and the pairs of data set and seed that all of them share."""
+    sets = {data for data, _ in gains.get("badge", {})}
+    names = [name for name in STRATEGIES if name in gains and {data for data, _ in gains[name]} >= sets]
+    shared = set.intersection(*(set(gains[name]) for name in names)) if names else set()
+    return [name for name in names if name != REFERENCE], sorted(shared)
+
+
+def by_set(values: dict[tuple[str, int], float], pairs: Iterable[tuple[str, int]]) -> dict[str, list[float]]:
+    """The values of each data set."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for data, seed in pairs:
+        found[data].append(values[data, seed])
+    return found
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half of a 95 % t interval of the mean; NaN for one value."""
+    if len(values) < 2:
+        return math.nan
+    return critical_value(len(values), 0.05) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def shown(values: Sequence[float]) -> str:
+    """Mean ± half a 95 % t interval.
+
+    >>> shown([1.0, 2.0, 3.0]), shown([1.0])
+    ('+2.0 ± 2.5', '+1.0')
+    """
+    half = half_interval(values)
+    return f"{np.mean(values):+.1f}" + (f" ± {half:.1f}" if math.isfinite(half) else "")
+
+
+def by_budget(found: Curves, first: str = FIRST) -> list[str]:
+    """A row per strategy: points above `rand` at three budgets, over data sets, and the number of pairs it is ahead in."""
+    columns = {name: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
+    names, pairs = ranked(columns["high (11–19)"])
+    if not pairs:
+        return ["No data set has runs of all these strategies yet."]
+    rows = []
+    for name in names:
+        cells = []
+        for gains in columns.values():
+            means = [float(np.mean(values)) for values in by_set(gains[name], pairs).values()]
+            ahead = sum(gains[name][pair] > 0 for pair in pairs)
+            cells.append(f"{shown(means)} ({ahead})")
+        rows.append((-float(np.mean([columns[c][name][p] for c in columns for p in pairs])), [f"`{name}`", *cells]))
+    sets = sorted({data for data, _ in pairs})
+    return [
+        f"First batch by `{first}`; {len(sets)} data sets ({', '.join(sets)}), {len(pairs)} pairs of data set and seed.",
+        "Points of test accuracy above `rand`: the mean over data sets ± half a 95 % t interval over data sets, and in",
+        f"brackets the number of the {len(pairs)} pairs in which the strategy is ahead of `rand`. Best first.",
+        "",
+        *_table(["strategy", *columns], [row for _, row in sorted(rows)]),
+    ]
+
+
+def short(found: Curves, first: str = FIRST) -> list[str]:
+    """For a first look: points above `rand` at three budgets, best first."""
+    columns = {name.split()[0]: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
+    names, pairs = ranked(columns["high"])
+    means = {n: [float(np.mean([gains[n][pair] for pair in pairs])) for gains in columns.values()] for n in names}
+    best = sorted((n for n in names if pairs), key=lambda n: -sum(means[n]))
+    header = ["strategy", *(f"{c} budget" for c in columns)]
+    return _table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])
+
+
+def by_data(found: Curves, first: str = FIRST) -> list[str]:
+    """A row per data set and budget: points above `rand` of the main strategies, paired over seeds."""
+    columns = {name: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
+    names, pairs = ranked(columns["high (11–19)"])
+    rows = []
+    for data, budget in product(sorted({data for data, _ in pairs}), columns):
+        values = {name: by_set(columns[budget][name], pairs)[data] for name in names}
+        best = max(names, key=lambda name: np.mean(values[name]))
+        cells = [f"**{shown(values[n])}**" if n == best else shown(values[n]) for n in names]
+        rows.append([f"{data}, {budget.split()[0]}", *cells])
+    return _table(["data set, budget", *(f"`{name}`" for name in names)], rows)
+
+
+def cold_starts(found: Curves) -> list[str]:
+    """Accuracy after the first batch, by the way that it was chosen: points above a uniform first batch."""
+    after: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for key, values in found.items():
+        after[key.data, key.seed][key.first] = float(values[0])
+    rows = []
+    for data in sorted({data for data, _ in after}):
+        cells = []
+        for first in FIRSTS:
+            gains = [of[first] - of["rand"] for (d, _), of in after.items() if d == data and {first, "rand"} <= set(of)]
+            alone = [of["rand"] for (d, _), of in after.items() if d == data and "rand" in of]
+            cells.append((f"{np.mean(alone):.1f} %" if first == "rand" else shown(gains)) if gains else "–")
+        rows.append([data, *cells])
+    return _table(["data set", *(f"`{first}`" for first in FIRSTS)], rows)
+
+
+def labels_saved(results: Results, first: str = FIRST) -> list[str]:
+    """The labels that reach `rand`'s final accuracy, as a share of `rand`'s."""
+    found = native(curves(results))
+    names, pairs = ranked(above_reference(found, first, BUDGETS["high (11–19)"]))
+    if len(pairs) < 2:
+        return ["There are no two seeds yet."]
+    model = next(run.setting.model for run in results.runs if run.setting.model.endswith(f"+{first}"))
+    sizes = {key.data: key.batch_size for key in found}
+    keep = [run for run in results.runs if run.setting.model == model and (run.setting.data, run.seed) in pairs]
+    keep = [run for run in keep if run.setting.batch_size == sizes[run.setting.data]]
+    chosen = np.concatenate([np.arange(run.rows.start, run.rows.stop) for run in keep])
+    some = Results.of({name: getattr(results, name)[chosen] for name in stats.REQUIRED})
+    saved = {(s.setting.data, s.strategy): s.ratio for s in stats.saved_labels(some, names).savings if s.setting}
+    sets = sorted({data for data, _ in saved})
+    rows = []
+    for name in names:
+        ratios = [saved.get((data, name), math.nan) for data in sets]
+        cells = [f"{r:.2f}" if math.isfinite(r) else "not reached" for r in ratios]
+        rows.append((median(ratios), [f"`{name}`", *cells, f"{median(ratios):.2f}" if median(ratios) < 9 else "–"]))
+    return _table(["strategy", *sets, "median"], [row for _, row in sorted(rows)])
+
+
+def rare_classes(results: Results, first: str = FIRST) -> list[str]:
+    """Points above `rand` on the imbalanced sets: accuracy, macro-F1 and the recall of the rare classes."""
+    rows = []
+    kinds = {"accuracy": "test_accuracy", "macro-F1": "macro_f1", "recall of rare classes": "rare_recall"}
+    by_kind = {
+        kind: above_reference({k: v for k, v in native(curves(results, c)).items() if k.data in RARE}, first, (4, 19))
+        for kind, c in kinds.items()
+    }
+    names, pairs = ranked(by_kind["accuracy"])
+    for name in names:
+        rows.append([f"`{name}`", *(shown([gains[name][pair] for pair in pairs]) for gains in by_kind.values())])
+    if not rows:
+        return ["No imbalanced set has runs yet."]
+    sets = ", ".join(sorted({data for data, _ in pairs}))
+    return [
+        f"Rounds 4 to 19 of {sets}, {len(pairs)} pairs; the test set is balanced.",
+        "",
+        *_table(["strategy", *kinds], rows),
+    ]
+
+
+def batch_sizes(found: Curves) -> list[str]:
+    """Points above `rand` over the whole curve, by batch size, at one budget."""
+    sizes = sorted({(key.data, key.batch_size) for key, values in found.items() if len(values) != 20})
+    rows = []
+    names: list[str] = []
+    for data, size in sizes:
+        some = {k: v for k, v in found.items() if (k.data, k.batch_size) == (data, size) and k.first == FIRST}
+        last = min((len(v) for v in some.values()), default=1) - 1
+        gains = above_reference(some, FIRST, (1, last)) if last else {}
+        ours, pairs = ranked(gains)
+        names = names or ours
+        if pairs and set(names) <= set(ours):
+            rows.append([f"{data}, B = {size:,}", *(shown([gains[n][pair] for pair in pairs]) for n in names)])
+    return _table(["data set, batch", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
+
+
+class Verdict(NamedTuple):
+    """A rule chosen on half of the data sets, and its distance from the best on the other half, by budget."""
+
+    rule: tuple[str, str]
+    looked_at: list[str]
+    tested_on: list[str]
+    below_best: dict[str, float]
+    best: dict[str, tuple[str, str]]
+    holds: bool
+
+
+def verdict(found: Curves) -> Verdict | None:
+    """The first batch and the strategy that are best on the first half; on the other half, how far from the best.
+
+    Rules are compared by mean accuracy over the data sets of a half, over the seeds that all of them have.
+    """
+    halves = [lambda data: data in LOOKED_AT, lambda data: data not in LOOKED_AT and data not in RARE]
+    chosen, tested = ({k: v for k, v in found.items() if half(k.data)} for half in halves)
+    first = _means(chosen)
+    if not first:
+        return None
+    rule = max(first, key=lambda r: float(np.mean(list(first[r].values()))))
+    second = _means(tested, rule)
+    if rule not in second:
+        return None
+    best = {name: max(second, key=lambda r: second[r][name]) for name in BUDGETS}
+    below = {name: second[best[name]][name] - second[rule][name] for name in BUDGETS}
+    sets = [sorted({key.data for key in half}) for half in (chosen, tested)]
+    return Verdict(rule, sets[0], sets[1], below, best, max(below.values()) <= TOLERANCE)
+
+
+def _means(found: Curves, needed: tuple[str, str] | None = None) -> dict[tuple[str, str], dict[str, float]]:
+    """Mean accuracy of each (first batch, strategy) at each budget, over the sets and seeds that all of them share."""
+    runs: dict[tuple[str, str], dict[tuple[str, int], NDArray[np.float64]]] = defaultdict(dict)
+    for key, values in found.items():
+        runs[key.first, key.strategy][key.data, key.seed] = values
+    sets = {data for of in runs.values() for data, _ in of}
+    whole = {rule: of for rule, of in runs.items() if {data for data, _ in of} == sets}
+    if not whole:
+        return {}
+    pairs = set.intersection(*(set(of) for of in whole.values()))
+    means = {}
+    for rule, of in whole.items():
+        by = {data: np.mean([of[p] for p in sorted(pairs) if p[0] == data], axis=0) for data, _ in pairs}
+        means[rule] = {
+            name: float(np.mean([curve[a : b + 1].mean() for curve in by.values()])) for name, (a, b) in BUDGETS.items()
+        }
+    return means
+
+
+def rule_lines(found: Curves) -> list[str]:
+    """The rule, where it was chosen, and whether it is within a point of the best elsewhere."""
+    said = verdict(found)
+    if said is None:
+        return ["Not all sets have runs yet."]
+    first, strategy = said.rule
+    rows = [
+        [name, f"first `{said.best[name][0]}`, then `{said.best[name][1]}`", f"{below:.1f}"]
+        for name, below in said.below_best.items()
+    ]
+    holds = "so it is within one point everywhere" if said.holds else "so it is **not** within one point everywhere"
+    return [
+        f"Chosen on {' and '.join(said.looked_at)}: first batch by `{first}`, then `{strategy}`. Tested on",
+        f"{', '.join(said.tested_on)}: at most {max(said.below_best.values()):.1f} points below the best pair of first",
+        f"batch and strategy, {holds}.",
+        "",
+        *_table(["budget", "best on the other half", "the rule is below it by (points)"], rows),
+    ]
+
+
+def seconds(results: Results) -> list[str]:
+    """The median seconds of a selection by data set: beside other work, so only orders of magnitude."""
+    taken: dict[tuple[str, str], list[float]] = defaultdict(list)
+    column = results.column("select_seconds")
+    for run in results.runs:
+        values = column[run.rows]
+        taken[run.strategy, run.setting.data] += values[np.isfinite(values)].tolist()
+    sets = sorted({data for _, data in taken})
+    names = [name for name in STRATEGIES if any((name, data) in taken for data in sets)]
+    rows = [[f"`{n}`", *(f"{median(taken[n, d]):.2g}" if taken.get((n, d)) else "–" for d in sets)] for n in names]
+    return _table(["strategy", *sets], rows)
+
+
+def tables(results: Results) -> dict[str, list[str]]:
+    """Every table by name: a page has `<!-- frozen: NAME -->` where it stands."""
+    found = native(curves(results))
+    balanced = {key: values for key, values in found.items() if key.data not in RARE}
+    return {
+        "readme": short(balanced),
+        "budgets": by_budget(balanced),
+        "data": by_data(balanced),
+        "cold": cold_starts(balanced),
+        "saved": labels_saved(results),
+        "rare": rare_classes(results),
+        "batches": batch_sizes(curves(results)),
+        "rule": rule_lines(found),
+        "seconds": seconds(results),
+    }
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows]]

@@ -1,39 +1,72 @@
-"""The table of strategies on frozen encoders: differences from `rand` of the same setting and seed."""
+"""The tables of strategies on frozen encoders: differences from `rand` of the same first batch, data set and seed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+import pytest
 
 from badge.stats import Results
-from results.frozen import above_reference, by_budget
+from results.frozen import BUDGETS, above_reference, by_budget, curves, native, ranked, tables, verdict
+
+GAINS = {"rand": 0.0, "badge": 0.02, "marg": -0.01, "uherding": 0.05}
 
 
-def table() -> Results:
+def made(
+    gains: Mapping[str, float] = GAINS, sets: tuple[str, ...] = ("a", "b"), firsts: tuple[str, ...] = ("typiclust",)
+) -> Results:
+    """Curves that rise from 0.5 by 0.01 a round, plus the gain of the strategy from the second round on."""
     rows = [
-        ("a", strategy, seed, 10 * (i + 1), 0.5 + 0.01 * i + gain * (i > 0))
-        for strategy, gain in (("rand", 0.0), ("badge", 0.02), ("marg", -0.01))
+        (
+            data,
+            f"linear+{first}",
+            strategy,
+            seed,
+            10 * (i + 1),
+            0.5 + 0.01 * i + gain * (i > 0) + 0.03 * (first == "typiclust"),
+        )
+        for data in sets
+        for first in firsts
+        for strategy, gain in gains.items()
         for seed in (0, 1)
         for i in range(20)
-        if strategy != "marg" or seed == 0
     ]
-    data, strategy, seed, labels, accuracy = zip(*rows, strict=True)
-    n = len(rows)
-    return Results.of(
-        {"data": data, "model": ["linear"] * n, "strategy": strategy, "batch_size": [10] * n, "seed": seed,
-         "labels": labels, "test_accuracy": accuracy}
-    )  # fmt: skip
+    data, model, strategy, seed, labels, accuracy = zip(*rows, strict=True)
+    columns = {"data": data, "model": model, "strategy": strategy, "batch_size": [10] * len(rows), "seed": seed}
+    return Results.of({**columns, "labels": labels, "test_accuracy": accuracy})
 
 
-def test_points_above_rand() -> None:
-    found = above_reference(table(), (1, 3))
-    assert np.allclose(list(found["badge"].values()), 2.0) and len(found["badge"]) == 2
-    assert np.allclose(list(found["marg"].values()), -1.0) and len(found["marg"]) == 1
+def test_points_above_rand_and_the_best_first() -> None:
+    found = curves(made())
+    gains = above_reference(found, "typiclust", (1, 3))
+    assert np.allclose(list(gains["badge"].values()), 2.0) and np.allclose(list(gains["marg"].values()), -1.0)
+    lines = by_budget(found)
+    assert [line.split("`")[1] for line in lines if line.startswith("| `")] == ["uherding", "badge", "marg"]
+    assert lines[-2].startswith("| `badge` | +2.0 ± 0.0 (4) | +2.0 ± 0.0 (4)")
+    assert above_reference(found, "rand", (1, 3)) == {}  # another first batch
 
 
-def test_the_table() -> None:
-    lines = by_budget(table()).splitlines()
-    assert (
-        lines[2]
-        == "| `badge` | +2.0 ± 0.0 (ahead in 2 of 2) | +2.0 ± 0.0 (ahead in 2 of 2) | +2.0 ± 0.0 (ahead in 2 of 2) | 2 |"
-    )
-    assert "-1.0 (ahead in 0 of 1)" in lines[3] and len(lines) == 4
+def test_a_strategy_that_lacks_a_data_set_is_not_ranked() -> None:
+    whole = made()
+    lacking = (whole.strategy == "uherding") & (whole.data == "b")
+    names = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
+    gains = above_reference(curves(Results.of({n: getattr(whole, n)[~lacking] for n in names})), "typiclust", (4, 10))
+    assert ranked(gains)[0] == ["badge", "marg"] and len(gains["uherding"]) == 2
+    less = (whole.strategy == "uherding") & (whole.data == "b") & (whole.seed == 1)
+    gains = above_reference(curves(Results.of({n: getattr(whole, n)[~less] for n in names})), "typiclust", (4, 10))
+    assert ranked(gains) == (["badge", "marg", "uherding"], [("a", 0), ("a", 1), ("b", 0)])
+
+
+@pytest.mark.parametrize(("other", "holds"), [({"uherding": 0.05}, True), ({"uherding": 0.0, "badge": 0.02}, False)])
+def test_a_rule_is_chosen_on_one_half_and_tested_on_the_other(other: dict[str, float], holds: bool) -> None:
+    one = made(sets=("trec-minilm", "cifar10-efficientnet"), firsts=("rand", "typiclust"))
+    two = made({**GAINS, **other}, sets=("letter",), firsts=("rand", "typiclust"))
+    found = verdict(native({**curves(one), **curves(two)}))
+    assert found is not None and found.rule == ("typiclust", "uherding") and found.holds is holds
+    assert found.below_best == pytest.approx(dict.fromkeys(BUDGETS, 0.0 if holds else 2.0))
+
+
+def test_every_table_has_a_line_even_with_few_runs() -> None:
+    assert all(lines for lines in tables(made({"rand": 0.0, "badge": 0.01}, sets=("a",))).values())
+    assert tables(made(firsts=("rand", "typiclust")))["cold"][2] == "| a | 50.0 % | – | – | +3.0 ± 0.0 |"

@@ -22,7 +22,7 @@ from results import ABOUT, ROOT, TABLE
 from results.claims import claims
 from results.claims_of_samplers import cost
 from results.collect import collect_runs
-from results.page import evaluated, page_text, pictured, readme_part, timings, write_page
+from results.page import FROZEN_PART, evaluated, frozen_tables, page_text, pictured, readme_part, timings, write_page
 from results.variants import read_variants
 
 GRID = """
@@ -167,8 +167,11 @@ def test_the_page_in_the_repository_is_the_tables(tmp_path: Path) -> None:
     results, about = stats.load(TABLE), json.loads(ABOUT.read_text(encoding="utf-8"))
     statistics = evaluated(results)
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page_text(
-        results, statistics, about, timings(), read_variants()
+        results, statistics, about, timings(), read_variants(), frozen_tables()
     )
     assert readme_part(results, statistics, about) in (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in ("README.md", "docs/which-strategy.md"):
+        for _, name, lines, _ in FROZEN_PART.findall((ROOT / page).read_text(encoding="utf-8")):
+            assert lines.strip().split("\n") == frozen_tables()[name], (page, name)
     planned = sum(sum(entry["seeds"].values()) for entry in about["planned"])
     assert planned == sum(len(read_grid(ROOT / grid)) for grid in about["grids"])
