@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
 import torch
 
 import badge
 from badge.errors import InputError
+from badge.samplers import cover as blocks
 from badge.samplers import coverage as module
-from badge.samplers.coverage import Ball, Cover, Gauss, coverage
+from badge.samplers.cover import Ball, Cover, Gauss
+from badge.samplers.coverage import coverage
 from badge.samplers.plain import plain_coverage
 
 
@@ -36,10 +40,16 @@ def test_same_picks_as_plain(kernel: Gauss | Ball, labels: int, dtype: torch.dty
 
 
 def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"GROUP": 3, "BLOCK": 7, "FEW": 1, "MANY": 4, "PIVOTS": 2}.items():
-        monkeypatch.setattr(module, name, value)
-    fast, plain = both(clumps(200, 5, seed=2), 30, Gauss(0.2), given=clumps(9, 5, seed=3))
-    assert fast == plain
+    for name, value in {"GROUP": 3, "BLOCK": 7, "PIVOTS": 2, "TOLD": 3, "RANK": 2, "SAMPLE": 50, "LOOSE": 99}.items():
+        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(module, "BLOCK", 7)
+    monkeypatch.setattr(module, "FEW", 1)
+    monkeypatch.setattr(module, "MANY", 4)
+    monkeypatch.setattr(module, "SHORTLIST", ((4, 20), (20, 3)))
+    for given in (None, clumps(9, 5, seed=3)):
+        for kernel in (Gauss(0.2), Gauss(1.0), Ball(0.5)):
+            fast, plain = both(clumps(200, 5, seed=2), 30, kernel, given=given)
+            assert fast == plain
 
 
 def test_same_picks_on_gradients() -> None:
@@ -70,6 +80,38 @@ def test_bounds_are_bounds() -> None:
         bounds = cover.bounds(torch.arange(400))
         gains = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
         assert bool((bounds >= gains).all()) and bool((bounds <= 1.02 * gains + 1e-3).all())
+
+
+def test_a_pick_lowers_bounds_by_no_more_than_the_loss() -> None:
+    x = clumps(400, 16, seed=4)
+    for kernel in (Gauss(0.4), Gauss(1.0), Ball(0.8)):
+        cover = Cover(x, kernel, torch.rand(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+        cover.add(x.rows(slice(0, 3)))
+        gains, before = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64), cover.covered
+        cover.add(x.rows(slice(7, 8)))
+        now = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
+        lost = cover.lost(cover.every, (cover.covered > before).nonzero()[:, 0], before)
+        assert bool((lost <= gains - now + 1e-12).all()) and bool((lost >= 0.98 * (gains - now) - 1e-3).all())
+        bounds = gains.clone()
+        cover.lower(bounds, before)
+        assert bool((bounds >= now - 1e-12).all()) and bool((bounds < gains).any())
+
+
+@pytest.mark.parametrize("kernel", [Gauss(0.5), Gauss(1.0), Ball(0.9)])
+def test_a_sketch_bounds_from_above(kernel: Gauss | Ball, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sketch of few numbers, which is loose, and of nearly all, which is tight."""
+    x, found = clumps(600, 16, seed=4), []
+    for rank in (2, 8):
+        for name, value in {"RANK": rank, "SAMPLE": 100, "LOOSE": 99}.items():
+            monkeypatch.setattr(blocks, name, value)
+        cover = Cover(x, kernel, torch.ones(600, dtype=torch.float64))
+        assert cover.sketched is not None
+        one = copy(cover)
+        one.add(x.rows(slice(3, 4)))
+        found.append(cover.all_bounds(torch.stack([cover.covered, one.covered])))
+        for state, bounds in zip((cover, one), found[-1], strict=True):
+            assert all(bounds[i] >= state.gain(i) for i in range(0, 600, 7))
+    assert bool((found[1] <= found[0] * (1 + 1e-5)).all()) and float(found[1].sum()) < 0.95 * float(found[0].sum())
 
 
 def test_weights_are_checked() -> None:

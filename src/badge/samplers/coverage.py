@@ -8,23 +8,20 @@ with weights u ≥ 0 and a kernel κ that falls with distance. Each pick is the 
 Fisher 1978: at least 1 − 1/e of the best value). Bae, Noh & Sutherland (ECCV 2024) call this generalised coverage.
 
 Gains only fall as rows are picked, so an old gain is an upper bound (Minoux 1978): only rows whose bound is above the best
-gain found so far are worked out again. Two more facts save most of the work. Let c be the centre (pick or given row)
-nearest to row j.
+gain found so far are worked out again. Two things keep the bounds of all other rows low.
 
-1. Row i adds nothing at j unless it is nearer to j than c is. By the triangle inequality that needs d(i, c) < 2 d(c, j).
-2. κ is below TINY beyond some distance r. So j matters to i only if d(i, c) − d(c, j) < r.
-
-Before the first centre neither helps, and the first picks lower every gain. There the first picks are guessed from a sample
-of rows, and one pass, which needs half of a product because κ is symmetric, gives the gains before and after some of the
-guesses. These are bounds for as long as the picks are the guessed ones.
+1. Before the first pick nothing is known, and the first picks lower every gain. So the first picks are guessed from a sample
+   of rows. One pass over half of all pairs (κ is symmetric) bounds the gains after several numbers of guesses. These bounds
+   hold as long as the picks are the guessed ones. Sketches of the rows take the place of the rows in this pass.
+2. A pick raises the coverage of the rows near it. Only rows that gained there lose, and they lose at least what a sum over
+   any part of these rows says. So each pick lowers the bounds of the rows around it at once (`Cover.lower`).
 
 Bounds come from float32 products with their rounding added. What decides is a float64 sum of the pick's own distances.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from copy import copy
 
 import numpy as np
 import torch
@@ -32,61 +29,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.errors import InputError
-from badge.features import Exact, Features, Rows
-from badge.features.rows import check_same, resolution
+from badge.features import Features
+from badge.features.rows import check_same
 from badge.samplers.checks import sampler
+from badge.samplers.cover import BLOCK, Ball, Cover, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
 __all__ = ["Ball", "Gauss", "coverage"]
 
-#: Kernel values below this are left out of bounds; their sum is added back.
-TINY = 1e-7
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.
 TIE = 1e-9
 #: Candidates worked out together: the first time in one pick, and at most.
-FEW, MANY = 32, 4096
-#: Candidates in one product, and targets: the block of kernel values stays in cache.
-GROUP, BLOCK, PIVOTS = 256, 1024, 32
-#: The numbers of picks whose gains the first pass works out; rows that guesses are made from, and candidates for one.
-LEVELS, SAMPLE, TRIED = (0, 1, 4, 8), 512, 256
-
-
-@dataclass(frozen=True)
-class Gauss:
-    """κ = exp(−d²/σ²).
-
-    >>> round(Gauss(2.0)(torch.tensor([4.0])).item(), 4)
-    0.3679
-    """
-
-    sigma: float
-
-    def __call__(self, sq_dists: Tensor) -> Tensor:
-        smallest = math.log(torch.finfo(sq_dists.dtype).tiny) / 2  # denormal numbers are ten times slower
-        return sq_dists.div(-(self.sigma**2)).clamp_(min=smallest).exp_()
-
-    @property
-    def reach(self) -> float:
-        """The distance beyond which κ < TINY."""
-        return self.sigma * math.sqrt(-math.log(TINY))
-
-
-@dataclass(frozen=True)
-class Ball:
-    """κ = 1 where d < δ, else 0.
-
-    >>> Ball(2.0)(torch.tensor([3.9, 4.0])).tolist()
-    [1.0, 0.0]
-    """
-
-    delta: float
-
-    def __call__(self, sq_dists: Tensor) -> Tensor:
-        return (sq_dists < self.delta**2).to(sq_dists.dtype)
-
-    @property
-    def reach(self) -> float:
-        return self.delta
+FEW, MANY = 16, 4096
+#: The first pass works out gains after these numbers of guessed picks.
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+#: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
+SHORTLIST = ((512, 2048), (4096, 128))
 
 
 @sampler
@@ -120,33 +78,42 @@ def coverage(
     guesses, levels = first_pass(cover, k) if cover.centres is None else ([], {0: cover.bounds(cover.every)})
     bounds = levels[0]
     while len(picks) < k:
-        if len(picks) in levels and picks == guesses[: len(picks)]:
-            bounds = torch.minimum(bounds, levels[len(picks)])
         pick = best(cover, bounds)
         if pick is None:
             return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
         picks.append(pick)
         bounds[pick] = -torch.inf
+        before = cover.covered
         cover.add(features.rows(slice(pick, pick + 1)))
+        if len(picks) in levels and picks == guesses[: len(picks)]:
+            bounds = torch.minimum(bounds, levels[len(picks)])
+        else:
+            cover.lower(bounds, before)
     return np.array(picks, dtype=np.int64)
 
 
 def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
     """Guessed picks, and bounds on all gains after some numbers of them."""
-    guess = Cover(cover.features, cover.kernel, cover.weights)
-    sample = torch.linspace(0, len(cover.every) - 1, min(SAMPLE, len(cover.every)), device=cover.every.device).long()
+    guess, n = copy(cover), len(cover.every)
     picks: list[int] = []
     covered = {0: guess.covered}
     while len(picks) < min(k - 1, max(LEVELS)):
-        near = torch.cat([guess.group(ids, sample) for ids in torch.split(cover.every, BLOCK)])
-        near[picks] = -torch.inf
-        some = near.topk(min(TRIED, len(near))).indices
+        some = cover.every
+        for targets, left in SHORTLIST:
+            about = sampled(guess, some, targets)
+            about[torch.isin(some, some.new_tensor(picks))] = -torch.inf
+            some = some[about.topk(min(n, left)).indices]
         picks.append(int(some[guess.bounds(some).argmax()]))
         guess.add(cover.features.rows(slice(picks[-1], picks[-1] + 1)))
         if len(picks) in LEVELS:
             covered[len(picks)] = guess.covered
-    found = cover.all_bounds(torch.stack(list(covered.values())))
-    return picks, dict(zip(covered, found, strict=True))
+    return picks, dict(zip(covered, cover.all_bounds(torch.stack(list(covered.values()))), strict=True))
+
+
+def sampled(cover: Cover, ids: Tensor, count: int) -> Tensor:
+    """About what the rows `ids` gain at `count` rows at equal distances in the pool."""
+    places = torch.linspace(0, len(cover.every) - 1, min(count, len(cover.every)), device=ids.device)
+    return torch.cat([cover.gained(some, places.long(), cover.sketched) for some in torch.split(ids, BLOCK)])
 
 
 def best(cover: Cover, bounds: Tensor) -> int | None:
@@ -162,131 +129,11 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
         if not len(left):
             return int((gains >= leader * (1 - TIE)).nonzero()[0]) if leader > 0 else None
         top = left[bounds[left].topk(min(batch, len(left))).indices]
-        stale = top[~fresh[top]]
         if not fresh[top[0]]:
+            stale = top[~fresh[top]]
             bounds[stale] = torch.minimum(bounds[stale], cover.bounds(stale))
             fresh[stale] = True
             batch = min(2 * batch, MANY)
         else:
             gains[top[0]] = gain = cover.gain(int(top[0]))
             leader = max(leader, gain)
-
-
-class Cover:
-    """How well the centres so far cover each row, and what one more centre would add."""
-
-    def __init__(self, features: Features, kernel: Gauss | Ball, weights: Tensor) -> None:
-        n = len(features)
-        self.features, self.kernel, self.weights = features, kernel, weights
-        self.every = torch.arange(n, device=features.device)
-        self.sq_norms = features.sq_norms
-        self.sq_near = torch.full((n,), torch.inf, dtype=torch.float64, device=features.device)  # to the nearest centre
-        self.covered = torch.zeros(n, dtype=torch.float64, device=features.device)  # κ of that
-        self.centre = torch.zeros(n, dtype=torch.int64, device=features.device)  # its number
-        self.near = self.sq_near.to(features.dtype)  # the distance to it, rounded
-        self.centres: Rows | None = None
-        #: the error of a squared distance from a product is below this times the sum of the squared norms
-        self.rounding = resolution(features.dtype) * (4 + features.width / 2)
-        self.largest = float(self.sq_norms.max())
-
-    def error(self, sq_norms: float) -> float:
-        return self.rounding * (self.largest + sq_norms) + torch.finfo(self.features.dtype).tiny
-
-    def add(self, rows: Rows) -> None:
-        """More centres. Distances that a centre may lower are worked out in float64."""
-        number = 0 if self.centres is None else len(self.centres)
-        self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
-        sq_norms = rows.sq_norms()
-        error, exact = self.error(float(sq_norms.max())), Exact.of(rows)
-        for tile in self.features.tiles(beside=len(rows)):
-            x = self.features.rows(tile)
-            estimate = sq_dists(x, self.sq_norms[tile], rows, sq_norms)
-            lowest = torch.minimum(estimate.amin(dim=1) + error, self.sq_near[tile].to(estimate.dtype))
-            i, j = (estimate <= (lowest + error)[:, None]).nonzero(as_tuple=True)
-            if not len(i):
-                continue
-            found = Exact.of(x).sq_dists(i, exact, j)
-            near, centre = self.sq_near[tile], self.centre[tile]
-            near.scatter_reduce_(0, i, found, "amin")
-            mine = found <= near[i]
-            centre[i[mine]] = number + j[mine]
-        self.covered = self.kernel(self.sq_near)
-        self.near = self.sq_near.sqrt().to(self.near.dtype)
-
-    def bounds(self, ids: Tensor) -> Tensor:
-        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
-        found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
-        for places in torch.split(self._order(ids), GROUP):
-            found[places] = self.group(ids[places])
-        return found + TINY * float(self.weights.sum())
-
-    def all_bounds(self, covered: Tensor) -> Tensor:
-        """Upper bounds on the gains of all rows for several states of coverage [levels, N], without centres."""
-        dtype, levels = self.features.dtype, len(covered)
-        total, covered, weights = torch.zeros_like(covered), covered.to(self.features.dtype), self.weights.to(dtype)
-        tiles = [slice(s, min(s + BLOCK, len(self.every))) for s in range(0, len(self.every), BLOCK)]
-        error = self.error(self.largest)
-        for i, one in enumerate(tiles):
-            rows = self.features.rows(one)
-            for other in tiles[i:]:
-                estimate = sq_dists(rows, self.sq_norms[one], self.features.rows(other), self.sq_norms[other])
-                kappa = self.kernel(estimate.sub_(error).clamp_(min=0))
-                for level in range(levels):
-                    more = torch.sub(kappa, covered[level, other], out=estimate).clamp_(min=0)
-                    total[level, one] += more @ weights[other]
-                    if other is not one:
-                        more = torch.sub(kappa, covered[level, one, None], out=estimate).clamp_(min=0)
-                        total[level, other] += weights[one] @ more
-        return total * (1 + BLOCK * resolution(dtype))
-
-    def _order(self, ids: Tensor) -> Tensor:
-        """Places of `ids` such that neighbours are near each other: by the centre, and centres by the nearest of a few."""
-        if self.centres is None:
-            return torch.arange(len(ids), device=ids.device)
-        count = len(self.centres)
-        pivots = self.centres[torch.linspace(0, count - 1, min(count, PIVOTS), device=ids.device).long()]
-        key = self.centres.sq_dists(pivots).argmin(dim=1) * count + torch.arange(count, device=ids.device)
-        return key[self.centre[ids]].argsort()
-
-    def group(self, ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Bounds for rows that are near each other; with `targets`, of what they gain there."""
-        rows, sq_norms = self.features.rows(ids), self.sq_norms[ids]
-        total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
-        live = self._live(rows, sq_norms) if targets is None else targets
-        error = self.error(float(sq_norms.max()))
-        dtype = self.features.dtype
-        for some in torch.split(live, BLOCK):
-            estimate = sq_dists(rows, sq_norms, self.features.rows(some), self.sq_norms[some])
-            kappa = self.kernel(estimate.sub_(error).clamp_(min=0))
-            more = kappa.sub_(self.covered[some].to(dtype)).clamp_(min=0)
-            total += more @ self.weights[some].to(dtype)
-        return total * (1 + BLOCK * resolution(dtype))
-
-    def _live(self, rows: Rows, sq_norms: Tensor) -> Tensor:
-        """The rows at which one of `rows` may add something: facts 1 and 2."""
-        left = self.weights > 0
-        if self.centres is None:
-            return left.nonzero()[:, 0]
-        of = self.centres.sq_norms()
-        away = sq_dists(rows, sq_norms, self.centres, of).amin(dim=0).sub_(self.error(float(of.max())))
-        least = away.clamp_(min=0).sqrt_().mul_(1 - 4 * resolution(away.dtype))
-        least = torch.maximum(least / 2, least - self.kernel.reach)  # what a row must be away from its centre
-        return (left & (self.near >= least[self.centre])).nonzero()[:, 0]
-
-    def gain(self, i: int) -> float:
-        """What row i adds, in float64."""
-        one = torch.tensor([i], device=self.weights.device)
-        rows, sq_norms = self.features.rows(one), self.sq_norms[one]
-        live = self._live(rows, sq_norms)
-        x = self.features.rows(live)
-        error = self.error(float(sq_norms))
-        estimate = sq_dists(x, self.sq_norms[live], rows, sq_norms)[:, 0]
-        nearer = (estimate < self.sq_near[live] + error).nonzero()[:, 0]
-        found = Exact.of(x).sq_dists(nearer, Exact.of(rows), torch.zeros_like(nearer))
-        j = live[nearer]
-        return float((self.kernel(found) - self.covered[j]).clamp_(min=0) @ self.weights[j])
-
-
-def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:
-    """‖x_i − y_j‖² from one product, [n, m]."""
-    return x.gram(y).mul_(-2).add_(x_norms[:, None]).add_(y_norms)

@@ -1,0 +1,255 @@
+"""How well picks cover a pool, and bounds on what one more pick would add (`coverage.py` says what for).
+
+Let c be the centre (pick or given row) nearest to row j. Two facts leave out pairs before their product is taken.
+
+1. Row i adds nothing at j unless it is nearer to j than c is. By the triangle inequality that needs d(i, c) < 2 d(c, j).
+2. κ is below TINY beyond some distance r. So j matters to i only if d(i, c) − d(c, j) < r.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from badge.features import Exact, Features, Rows
+from badge.features.rows import resolution
+from badge.samplers.nearest.sketch import Sketch
+
+__all__ = ["Ball", "Cover", "Gauss"]
+
+#: Kernel values below this are left out of bounds; their sum is added back, and so is the rounding of coverage.
+TINY = 1e-7
+#: Candidates in one product, and targets: the block of kernel values stays in cache.
+GROUP, BLOCK, PIVOTS = 256, 1024, 32
+#: If more than this share of the rows matters, all of them are gone through.
+MOST = 0.75
+#: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
+RANK, SAMPLE, LOOSE = 96, 512, 0.2
+#: After a pick: rows that tell which candidates lose, and the share of a bound that is worth working out.
+TOLD, SHARE = 64, 0.1
+
+
+@dataclass(frozen=True)
+class Gauss:
+    """κ = exp(−d²/σ²).
+
+    >>> round(Gauss(2.0)(torch.tensor([4.0])).item(), 4)
+    0.3679
+    """
+
+    sigma: float
+
+    def __call__(self, sq_dists: Tensor) -> Tensor:
+        return sq_dists.div(-(self.sigma**2)).clamp_(min=_least(sq_dists)).exp_()
+
+    def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """κ where the squared distance is x_i + y_j − 2 products_ij, or 0 if that is negative; in place."""
+        scale = self.sigma**-2
+        exponents = torch.add(y * -scale, products, alpha=2 * scale, out=products).sub_((x * scale)[:, None])
+        return exponents.clamp_(_least(products), 0).exp_()
+
+    @property
+    def reach(self) -> float:
+        """The distance beyond which κ < TINY."""
+        return self.sigma * math.sqrt(-math.log(TINY))
+
+    @property
+    def scale(self) -> float:
+        """The distance over which κ changes."""
+        return self.sigma
+
+
+@dataclass(frozen=True)
+class Ball:
+    """κ = 1 where d < δ, else 0.
+
+    >>> Ball(2.0)(torch.tensor([3.9, 4.0])).tolist()
+    [1.0, 0.0]
+    """
+
+    delta: float
+
+    def __call__(self, sq_dists: Tensor) -> Tensor:
+        return (sq_dists < self.delta**2).to(sq_dists.dtype)
+
+    def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        return self(torch.add(y, products, alpha=-2, out=products).add_(x[:, None]))
+
+    @property
+    def reach(self) -> float:
+        return self.delta
+
+    @property
+    def scale(self) -> float:
+        return self.delta
+
+
+def _least(x: Tensor) -> float:
+    """Exponents below this give denormal numbers, which are ten times slower."""
+    return math.log(torch.finfo(x.dtype).tiny) / 2
+
+
+class Cover:
+    """How well the centres so far cover each row, and what one more centre would add."""
+
+    def __init__(self, features: Features, kernel: Gauss | Ball, weights: Tensor) -> None:
+        n = len(features)
+        self.features, self.kernel, self.weights = features, kernel, weights
+        self.every = torch.arange(n, device=features.device)
+        self.tiles = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+        self.sq_norms = features.sq_norms
+        self.sq_near = torch.full((n,), torch.inf, dtype=torch.float64, device=features.device)  # to the nearest centre
+        self.covered = torch.zeros(n, dtype=torch.float64, device=features.device)  # κ of that
+        self.centre = torch.zeros(n, dtype=torch.int64, device=features.device)  # its number
+        self.near = self.sq_near.to(features.dtype)  # the distance to it, rounded
+        self.centres: Rows | None = None
+        #: the error of a squared distance from a product is below this times the sum of the squared norms
+        self.rounding = resolution(features.dtype) * (4 + features.width / 2)
+        self.largest = float(self.sq_norms.max())
+        self.sketched = sketched(features, kernel)
+        self.room = self.sq_norms.new_empty(len(features.factors) * BLOCK * BLOCK)
+
+    def error(self, sq_norms: Tensor, through: Rows | None = None) -> float:
+        """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
+        times = self.rounding * (1 if through is None else 4)
+        return times * (self.largest + float(sq_norms.max())) + torch.finfo(self.features.dtype).tiny
+
+    def rows(self, ids: slice | Tensor, through: Rows | None) -> Rows:
+        return self.features.rows(ids) if through is None else through[ids]
+
+    def products(self, x: Rows, ids: slice | Tensor, through: Rows | None) -> Tensor:
+        """Products with the rows `ids`, in memory that the next call uses again."""
+        return x.gram(self.rows(ids, through), self.room)
+
+    def add(self, rows: Rows) -> None:
+        """More centres. Distances that a centre may lower are worked out in float64."""
+        number = 0 if self.centres is None else len(self.centres)
+        self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
+        self.sq_near, self.centre = self.sq_near.clone(), self.centre.clone()  # a copy of this has its own
+        sq_norms = rows.sq_norms()
+        error, exact = self.error(sq_norms), Exact.of(rows)
+        for tile in self.features.tiles(beside=len(rows)):
+            x = self.features.rows(tile)
+            estimate = sq_dists(x, self.sq_norms[tile], rows, sq_norms)
+            lowest = torch.minimum(estimate.amin(dim=1) + error, self.sq_near[tile].to(estimate.dtype))
+            i, j = (estimate <= (lowest + error)[:, None]).nonzero(as_tuple=True)
+            if not len(i):
+                continue
+            found = Exact.of(x).sq_dists(i, exact, j)
+            near, centre = self.sq_near[tile], self.centre[tile]
+            near.scatter_reduce_(0, i, found, "amin")
+            mine = found <= near[i]
+            centre[i[mine]] = number + j[mine]
+        self.covered = self.kernel(self.sq_near)
+        self.near = self.sq_near.sqrt().to(self.near.dtype)
+
+    def bounds(self, ids: Tensor) -> Tensor:
+        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
+        found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
+        for places in torch.split(self._order(ids), GROUP):
+            found[places] = self.gained(ids[places], self._live(ids[places]))
+        return found + 2 * TINY * float(self.weights.sum())
+
+    def gained(self, ids: Tensor, targets: Tensor, through: Rows | None = None) -> Tensor:
+        """Bounds on what the rows `ids` gain at the rows `targets`, but for TINY each."""
+        rows, sq_norms, dtype = self.rows(ids, through), self.sq_norms[ids], self.features.dtype
+        sq_norms = sq_norms - self.error(sq_norms, through)
+        total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
+        for some in self.tiles if targets is self.every else torch.split(targets, BLOCK):
+            kappa = self.kernel.upper(self.products(rows, some, through), sq_norms, self.sq_norms[some])
+            total += kappa.sub_(self.covered[some].to(dtype)).clamp_(min=0) @ self.weights[some].to(dtype)
+        return total * (1 + BLOCK * resolution(dtype))
+
+    def all_bounds(self, covered: Tensor) -> Tensor:
+        """Upper bounds on the gains of all rows for several states of coverage [levels, N], without centres."""
+        dtype, through = self.features.dtype, self.sketched
+        total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
+        lower, room = self.sq_norms - self.error(self.sq_norms, through), torch.empty_like(self.room)
+        for i, one in enumerate(self.tiles):
+            rows = self.rows(one, through)
+            for other in self.tiles[i:]:
+                kappa = self.kernel.upper(self.products(rows, other, through), lower[one], self.sq_norms[other])
+                more = room[: kappa.numel()].view(kappa.shape)
+                for level, at in enumerate(covered):
+                    total[level, one] += torch.sub(kappa, at[other], out=more).clamp_(min=0) @ weights[other]
+                    if other is not one:
+                        total[level, other] += weights[one] @ torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
+        return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
+
+    def lower(self, bounds: Tensor, before: Tensor) -> None:
+        """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`."""
+        rise = self.weights * (self.covered - before)
+        changed = (rise > 0).nonzero()[:, 0]
+        if not len(changed):
+            return
+        some = changed[rise[changed].topk(min(TOLD, len(changed))).indices]
+        enough = SHARE * bounds * float(rise[some].sum() / rise.sum())
+        ids = [ids[self.lost(ids, some, before, self.sketched) > enough[ids]] for ids in torch.split(self.every, BLOCK)]
+        for group in torch.split(torch.cat(ids), BLOCK):
+            bounds[group] -= self.lost(group, changed, before)
+
+    def lost(self, ids: Tensor, changed: Tensor, before: Tensor, through: Rows | None = None) -> Tensor:
+        """What the gains of the rows `ids` lost at the rows `changed` at least (through a sketch: about)."""
+        rows, sq_norms, dtype = self.rows(ids, through), self.sq_norms[ids], self.features.dtype
+        sq_norms = sq_norms + self.error(sq_norms, through)
+        total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
+        for some in torch.split(changed, BLOCK):
+            kappa = self.kernel.upper(self.products(rows, some, through), sq_norms, self.sq_norms[some])
+            rise = torch.minimum(kappa, self.covered[some].to(dtype), out=kappa).sub_(before[some].to(dtype))
+            total += rise.clamp_(min=0) @ self.weights[some].to(dtype)
+        rounding = 4 * resolution(dtype) * float(self.weights[changed].sum())
+        return (total * (1 - BLOCK * resolution(dtype)) - rounding).clamp_(min=0)
+
+    def _order(self, ids: Tensor) -> Tensor:
+        """Places of `ids` such that neighbours are near each other: by the centre, and centres by the nearest of a few."""
+        if self.centres is None:
+            return torch.arange(len(ids), device=ids.device)
+        count = len(self.centres)
+        pivots = self.centres[torch.linspace(0, count - 1, min(count, PIVOTS), device=ids.device).long()]
+        key = self.centres.sq_dists(pivots).argmin(dim=1) * count + torch.arange(count, device=ids.device)
+        return key[self.centre[ids]].argsort()
+
+    def _live(self, ids: Tensor) -> Tensor:
+        """The rows at which one of the rows `ids` may add something: facts 1 and 2."""
+        left = self.weights > 0
+        if self.centres is None:
+            return left.nonzero()[:, 0]
+        of = self.centres.sq_norms()
+        away = sq_dists(self.features.rows(ids), self.sq_norms[ids], self.centres, of).amin(dim=0).sub_(self.error(of))
+        least = away.clamp_(min=0).sqrt_().mul_(1 - 4 * resolution(away.dtype))
+        least = torch.maximum(least / 2, least - self.kernel.reach)  # what a row must be away from its centre
+        found = (left & (self.near >= least[self.centre])).nonzero()[:, 0]
+        return found if len(found) < MOST * len(left) else self.every  # slices are faster than gathered rows
+
+    def gain(self, i: int) -> float:
+        """What row i adds, in float64."""
+        one = torch.tensor([i], device=self.weights.device)
+        rows, sq_norms = self.features.rows(one), self.sq_norms[one]
+        live = self._live(one)
+        x = self.features.rows(live)
+        error = self.error(sq_norms)
+        estimate = sq_dists(x, self.sq_norms[live], rows, sq_norms)[:, 0]
+        nearer = (estimate < self.sq_near[live] + error).nonzero()[:, 0]
+        found = Exact.of(x).sq_dists(nearer, Exact.of(rows), torch.zeros_like(nearer))
+        j = live[nearer]
+        return float((self.kernel(found) - self.covered[j]).clamp_(min=0) @ self.weights[j])
+
+
+def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:
+    """‖x_i − y_j‖² from one product, [n, m]."""
+    return x.gram(y).mul_(-2).add_(x_norms[:, None]).add_(y_norms)
+
+
+def sketched(features: Features, kernel: Gauss | Ball) -> Rows | None:
+    """Sketches of all rows: their products are at least those of the rows. None if that is too loose for the kernel."""
+    n = len(features)
+    if features.width < 2 * RANK or n < SAMPLE:
+        return None
+    sketch = Sketch.of(features.rows(torch.linspace(0, n - 1, SAMPLE, device=features.device).long()), RANK)
+    found = features.sq_norms.new_empty(n, sketch.width)
+    for tile in features.tiles(2**22):
+        found[tile] = sketch(features.rows(tile), features.sq_norms[tile])
+    return Rows((found,)) if 2 * float(found[:, -1].square().mean()) < LOOSE * kernel.scale**2 else None
