@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.features import Dense, Factored, Rows
+from badge.features import Dense, Features
 from badge.features.rows import resolution
 
 __all__ = ["Blocks", "Information", "Vectors", "forward_backward"]
@@ -71,10 +71,11 @@ class Vectors:
     """The rank-one form: score e/(1 + g) with g = zᵀM⁻¹z and e = zᵀM⁻¹FM⁻¹z.
 
     Adding s with w = M⁻¹z_s, q = M⁻¹Fw and j = 1/(1 + g_s): u = Zw, v = Zq; g −= j u²; e −= 2j uv − j² (wᵀFw) u².
+    The rounding of these steps adds up. Rows that it leaves undecided are worked out from M⁻¹, and begin anew.
     """
 
-    def __init__(self, z: Factored, fisher: Tensor, start: Tensor, scale: float) -> None:
-        """z = a ⊗ h with one column a; `fisher` is F, `start` M without picks (both [D, D], float64)."""
+    def __init__(self, z: Features, fisher: Tensor, start: Tensor, scale: float) -> None:
+        """`z` are the vectors; `fisher` is F, `start` M without picks (both [D, D], float64)."""
         self.z, self.fisher, self.scale = z, fisher, scale
         self.inverse = torch.linalg.inv(start)
         self.sq_norms = z.sq_norms.double() * scale**2
@@ -86,23 +87,29 @@ class Vectors:
             self.e[tile] = (rows @ middle.to(rows.dtype) * rows).sum(dim=1)
         self.rounding = resolution(z.dtype) * (4 + z.width / 2)
         # errors of g and e are at most these times the squared norm: two sums and the rounding of a matrix
-        self.g_error, self.e_error = (3 * self.rounding * float(x.norm()) for x in (self.inverse, middle))
+        self.errors = torch.stack([3 * self.rounding * x.norm() for x in (self.inverse, middle)])
+        self.without = self.errors.new_zeros(2, len(z))  # what they were when a row was worked out
 
     def _rows(self, ids: slice | Tensor) -> Tensor:
         return self.z.rows(ids).as_matrix().double() * self.scale
 
     def _exact(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        w = self._rows(ids) @ self.inverse
-        return (w * self._rows(ids)).sum(dim=1), (w @ self.fisher * w).sum(dim=1)
+        z = self._rows(ids)
+        w = z @ self.inverse
+        return (w * z).sum(dim=1), (w @ self.fisher * w).sum(dim=1)
 
     def best(self, taken: Tensor) -> int:
-        e_error, g_error = self.e_error * self.sq_norms, self.g_error * self.sq_norms
-        low = (self.e - e_error) / (1 + self.g + g_error)
-        high = (self.e + e_error) / (1 + (self.g - g_error).clamp(min=0))
-        left = ((high >= low.masked_fill(taken, -torch.inf).max()) & ~taken).nonzero()[:, 0]
+        g_error, e_error = (self.errors[:, None] - self.without).mul_(self.sq_norms)
+        low = ((self.e - e_error) / (1 + self.g + g_error)).masked_fill_(taken, -torch.inf)
+        high = ((self.e + e_error) / (1 + (self.g - g_error).clamp_(min=0))).masked_fill_(taken, -torch.inf)
+        left = (high >= low.max()).nonzero()[:, 0]
         if len(left) == 1:
             return int(left[0])
-        scores = torch.cat([e / (1 + g) for g, e in map(self._exact, torch.split(left, ROWS))])
+        self.g[left], self.e[left] = (
+            torch.cat(x) for x in zip(*map(self._exact, torch.split(left, ROWS)), strict=True)
+        )
+        self.without[:, left] = self.errors[:, None]
+        scores = self.e[left] / (1 + self.g[left])
         largest = float(scores.max())
         return int(left[(scores >= largest - TIE * abs(largest)).nonzero()[0]])
 
@@ -120,16 +127,15 @@ class Vectors:
         self.inverse -= j * torch.outer(w, w)
 
     def _renew(self, w: Tensor, q: Tensor, j: float, wfw: float) -> None:
-        both = (torch.stack([w, q]) * self.scale).to(self.z.dtype)
-        to = Rows((both.new_ones(2, 1), both))
+        both = (torch.stack([w, q]) * self.scale).to(self.z.dtype).T
         for tile in self.z.tiles(2**24):
-            u, v = self.z.rows(tile).gram(to).double().unbind(1)
+            u, v = (self.z.rows(tile).as_matrix() @ both).double().unbind(1)
             self.g[tile] -= j * u * u
-            self.e[tile] -= 2 * j * u * v - j * j * wfw * u * u
+            self.e[tile] -= (2 * j * v - j * j * wfw * u) * u
         r = self.rounding * (2 + self.rounding)
         w_norm, q_norm = float(w.norm()), float(q.norm())
-        self.g_error += j * r * w_norm**2
-        self.e_error += 2 * j * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
+        self.errors[0] += j * r * w_norm**2
+        self.errors[1] += 2 * j * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
 
 
 class Blocks:

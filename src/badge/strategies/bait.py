@@ -9,8 +9,9 @@ from torch import Tensor
 
 from badge.core.arrays import chunks
 from badge.core.numbers import positive
+from badge.core.rows import small
 from badge.errors import InputError
-from badge.features import Dense, Factored
+from badge.features import Dense, Factored, Features
 from badge.outputs import Outputs
 from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward
 from badge.strategies.protocol import listed
@@ -97,8 +98,8 @@ def _classes(outputs: Outputs) -> Tensor:
     return torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p
 
 
-def _rank_one(outputs: Outputs) -> Factored:
-    """√(p̂(1 − p̂)) ⊗ h."""
+def _rank_one(outputs: Outputs) -> Features:
+    """√(p̂(1 − p̂)) h."""
     if outputs.multilabel:
         raise InputError("bait-binary has no form for multi-label outputs: use badge or marg")
     p, dtype = outputs.probabilities, outputs.embeddings.dtype
@@ -106,12 +107,14 @@ def _rank_one(outputs: Outputs) -> Factored:
     if p.shape[1] == 1:
         sure = torch.maximum(sure, 1 - sure)
     root = (sure * (1 - sure)).clamp(min=0).sqrt()[:, None]
-    return Factored.trusted(root.to(dtype if dtype == torch.float64 else torch.float32), outputs.embeddings)
+    z = Factored.trusted(root.to(dtype if dtype == torch.float64 else torch.float32), outputs.embeddings)
+    return Dense.trusted(z.as_matrix()) if small(outputs.embeddings) else z
 
 
-def _outer(z: Factored) -> Tensor:
+def _outer(z: Features) -> Tensor:
     """Σ z zᵀ in float64."""
-    total = torch.zeros(z.width - 1, z.width - 1, dtype=torch.float64, device=z.device)
+    d = z.factors[-1].shape[1]
+    total = torch.zeros(d, d, dtype=torch.float64, device=z.device)
     for tile in z.tiles(2**22):
         rows = z.rows(tile).as_matrix().double()
         total += rows.T @ rows
