@@ -11,6 +11,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
+from reference import COMMANDS, FORMAT, PYTHON, commands_page, format_page, python_page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -29,6 +30,9 @@ MATH = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1
 def on_files(files: Any, config: Any) -> Any:
     for uri, source in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text(encoding="utf-8")))
+    made = {uri: python_page(page) for uri, page in PYTHON.items()}
+    for uri, text in {**made, COMMANDS: commands_page(), FORMAT: format_page()}.items():
+        files.append(File.generated(config, uri, content=text))
     return files
 
 

@@ -40,8 +40,11 @@ LONGEST = 580
 class BadgeError(Exception):
     """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
 
-    Its text is one line of bounded length. `in_python` is a way out for programs, which
-    the command line leaves out.
+    Its text is one line of bounded length.
+
+    Args:
+        args: the message.
+        in_python: a way out for programs, which the command line leaves out.
     """
 
     def __init__(self, *args: object, in_python: str = "") -> None:
@@ -74,7 +77,14 @@ class InputError(BadgeError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not in its registry."""
+    """A name that is not in its registry.
+
+    Args:
+        kind: of thing, e.g. "strategy".
+        name: what was asked for.
+        known: the names that there are.
+        meant: the nearest of them.
+    """
 
     def __init__(self, kind: str, name: object, known: list[str], meant: str | None = None) -> None:
         shown = repr(name) if len(repr(name)) <= 80 else f"{repr(name)[:79]}…"
@@ -107,7 +117,12 @@ class JournalError(BadgeError):
 
 
 class ServerError(BadgeError):
-    """A server that badge talks to cannot be reached (`passing`: it may be back later), or refuses what it is asked."""
+    """A server that badge talks to cannot be reached, or refuses what it is asked.
+
+    Args:
+        message: one line.
+        passing: it may be back later.
+    """
 
     def __init__(self, message: str, passing: bool = False) -> None:
         super().__init__(message)
@@ -119,7 +134,13 @@ class WriteError(BadgeError, OSError):
 
 
 class MissingExtraError(BadgeError, ImportError):
-    """An optional dependency is absent."""
+    """An optional dependency is absent.
+
+    Args:
+        what: needs it.
+        package: that is absent.
+        extra: of badge-learn that brings it.
+    """
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}: pip install 'badge-learn[{extra}]'")

@@ -56,14 +56,23 @@ def predict(
 ) -> Outputs:
     """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
 
-    model:      as in `badge.predict`; each worker has its own copy, on its GPU where the cluster has some.
-    dataset:    a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
-                `badge.predict`.
-    out:        a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
-    id:         the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-    workers:    most copies of the model (default: one per GPU, or per core where there are none).
-    address:    of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
-    {options}
+    Args:
+        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
+            where the cluster has some.
+        dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
+            `badge.predict`.
+        out: a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+        id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
+        workers: most copies of the model; None: one per GPU, or per core where there are none.
+        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+        {options}
+
+    Returns:
+        The outputs, memory-mapped.
+
+    Raises:
+        ClusterError: the cluster cannot be reached, or has no node left.
+        ModelError: the model cannot be run on the rows.
 
     Row i of the outputs is row i of the data, and `ids[i]` its name.
     """

@@ -42,14 +42,28 @@ def select_from(
 ) -> NDArray[np.int64]:
     """The picks of `badge.select_from`, bit for bit, from a pool on disk whose rows are read on a Ray cluster.
 
-    outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory; all nodes must see it.
-    shards:  how many actors the pool is spread over (default: one per core, fewer where the pool is small). No pick
-             depends on it.
-    address: of the cluster (default: $RAY_ADDRESS, else an instance of this machine, shut down afterwards).
+    Args:
+        outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory; all nodes must see it.
+        k: number of examples to pick.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
+        seed: the same seed gives the same picks; None draws one.
+        labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
+        exclude: positions that have labels already, or a mask of them. They are never picked.
+        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
+        shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
+            depends on it.
+        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+
+    Returns:
+        k distinct positions, int64.
+
+    Raises:
+        InputError: an argument cannot mean anything, or the strategy does not read blocks.
+        ClusterError: the cluster cannot be reached, or has no node left.
 
     The samplers of badge, coreset, kcenter-grad, conf, marg, entropy and albl, and `badge.samplers` in strategies of one's
     own, work where the rows are; what else a strategy reads (kdpp all of its rows) it reads block by block from here. One
-    that does not declare that it reads blocks is refused. The other arguments are those of `badge.select_from`.
+    that does not declare that it reads blocks is refused.
     """
     require_ray()
     opened = _by_reference(outputs)
@@ -124,11 +138,31 @@ def select(
 ) -> NDArray[np.int64]:
     """`badge.cluster.predict` and `badge.cluster.select_from` in one: positions of the k rows to label next.
 
-    model, dataset, out, id, workers: as in `badge.cluster.predict`.
-    k, strategy, seed, exclude, bias: as in `badge.select_from`.
-    shards, address: as in `badge.cluster.select_from`.
-    labeled:    the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
-    {options}
+    Args:
+        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
+            where the cluster has some.
+        dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
+            `badge.predict`.
+        k: number of rows to pick.
+        out: a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
+        seed: the same seed gives the same picks; None draws one.
+        labeled: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
+        exclude: positions that have labels already, or a mask of them. They are never picked.
+        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
+        shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
+            depends on it.
+        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+        id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
+        workers: most copies of the model; None: one per GPU, or per core where there are none.
+        {options}
+
+    Returns:
+        k distinct positions, int64.
+
+    Raises:
+        InputError: an argument cannot mean anything, or the strategy does not read blocks.
+        ClusterError: the cluster cannot be reached, or has no node left.
     """
     require_ray()
     here = Options.of("select", ClusterOptions, options)

@@ -62,6 +62,19 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     is a user's file in `$BADGE_DATA`, with the same arrays. Sets without a split are shuffled and split by `seed`, with one
     row of each class in training first. `standardise=False` keeps the stored values.
 
+    Args:
+        name: a built-in set, or the name of a file in `$BADGE_DATA` without its ending.
+        seed: of the split, for sets that have none.
+        standardise: bring the columns of tables to mean 0 and variance 1.
+        progress: draw a bar while downloading.
+
+    Returns:
+        A `Dataset`: training pool and test set.
+
+    Raises:
+        UnknownNameError: there is no such set.
+        DataError: it cannot be downloaded, or the file is damaged.
+
     >>> import badge
     >>> badge.data.load("digits")
     Dataset(digits: 1,437 training and 360 test examples of shape (1, 8, 8), 10 classes; from 1,797 of 1,797 rows)
@@ -98,7 +111,14 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no built-in set, no table, no file in `$BADGE_DATA` and not of the form package.module:load."""
+    """Refuse a name that is no built-in set, no table, no file in `$BADGE_DATA` and not of the form package.module:load.
+
+    Args:
+        name: what `resolve` would be given.
+
+    Raises:
+        UnknownNameError: it is none of these.
+    """
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
     if not known and files.own_file(name) is None:
         own = (
@@ -108,7 +128,21 @@ def check_name(name: str) -> None:
 
 
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
-    """The data set of a name, of a file (`load_file`), or of "package.module:load", which is called with the seed."""
+    """The data set of a name, of a file (`load_file`), or of "package.module:load", which is called with the seed.
+
+    Args:
+        name: a name of `badge.data.NAMES`, a path, or "package.module:load".
+        seed: of the split, or for the caller's own function.
+        standardise: bring the columns of tables to mean 0 and variance 1.
+        progress: draw a bar while downloading.
+
+    Returns:
+        A `Dataset`.
+
+    Raises:
+        UnknownNameError: there is no such set.
+        DataError: the file is damaged or cannot be had.
+    """
     if is_own_file(name):
         return load_file(name, seed, standardise=standardise)
     if ":" not in name:

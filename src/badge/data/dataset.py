@@ -23,9 +23,17 @@ MOST_CLASSES = 10_000_000
 class Dataset:
     """Training pool and test set. A user's `load(seed)` returns one of these.
 
-    Examples are [N, columns] for tables and [N, channels, height, width] for images; labels are whole numbers from 0.
-    Defaults: `class_names` are the numbers, `rows` and `total` the number of rows given, `lr` the paper's 0.001 for images
-    and 0.0001 for tables. `rows` of `total`: the part of the complete set that was there.
+    Args:
+        X_train: the pool, [N, columns] for tables and [N, channels, height, width] for images.
+        y_train: its labels, whole numbers from 0.
+        X_test: the test set.
+        y_test: its labels.
+        classes: number of classes.
+        name: for tables and legends.
+        class_names: the numbers where left out.
+        rows: rows of the complete set that were there; all where left out.
+        total: rows of the complete set.
+        lr: learning rate; where left out the paper's 0.001 for images and 0.0001 for tables.
 
     >>> import badge, numpy as np
     >>> x, y = np.zeros((4, 3)), [0, 1, 0, 1]
@@ -104,6 +112,9 @@ def is_image(shape: tuple[int, ...]) -> bool:
 
 def learning_rate(shape: tuple[int, ...]) -> float:
     """The paper's learning rate: 0.001 for images, 0.0001 for tables.
+
+    Args:
+        shape: of one example.
 
     >>> learning_rate((3, 32, 32)), learning_rate((16,))
     (0.001, 0.0001)

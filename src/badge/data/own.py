@@ -23,7 +23,11 @@ TEST_SHARE = 0.2
 
 
 def is_own_file(name: str) -> bool:
-    """Whether the name of a data set is that of a table: reviews.csv, runs/reviews.jsonl.gz."""
+    """Whether the name of a data set is that of a table: reviews.csv, runs/reviews.jsonl.gz.
+
+    Args:
+        name: as `--data` takes it.
+    """
     return ":" not in name and is_table(Path(name)) and Path(name).suffix != ".npz"
 
 
@@ -38,6 +42,20 @@ def load_file(
     """A file as a data set. Texts become vectors by `encode`, else by TF-IDF and SVD fitted on the training texts.
 
     A column "split" of train and test decides what is held out; without one, a fifth is drawn by `seed`.
+
+    Args:
+        name: the path of a csv, tsv, jsonl, xlsx or parquet file.
+        seed: of the split.
+        text: the column of texts; None: the only one that holds any, or else the features are numbers.
+        label: the column of labels; None: "label".
+        encode: texts -> [n, D].
+        standardise: bring the columns of numbers to mean 0 and variance 1.
+
+    Returns:
+        A `Dataset`.
+
+    Raises:
+        DataError: the file cannot be read, or has no such column.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

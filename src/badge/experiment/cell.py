@@ -57,11 +57,23 @@ Notify = Callable[[int, int, float], None]
 class Cell:
     """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
 
-    `data` and `strategy` are names, or a `Dataset` and a function: journals then hold their names (`experiment/held.py`).
-    `labels=None` runs to the end of the pool, at most 50,000. `width` scales the network; `lr=None` is the paper's
-    learning rate for that kind of data; `raw` keeps the features of tables unscaled. Where `data` is a file, `text` and
-    `label` name its columns, and `encoder` ("hf:…") turns the texts into vectors. `first` ("typiclust", "kmeanspp") picks
-    the initial labels, from these vectors or from the features themselves; None draws them uniformly.
+    Args:
+        data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
+        model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
+        strategy: a name, "package.module:function", or a function.
+        batch_size: labels per round.
+        initial: labels of the first round.
+        labels: number at which the run ends; None: the end of the pool, at most 50,000.
+        seed: of everything that is drawn.
+        threads: that compute; the last bits depend on their number.
+        width: of the network; None: its own.
+        lr: learning rate; None: the paper's for that kind of data.
+        max_epochs: of one training; None: the trainer's own.
+        raw: keep the features of tables unscaled.
+        text: the column of texts, where `data` is a file.
+        label: the column of labels, where `data` is a file.
+        encoder: "hf:…", which turns the texts into vectors.
+        first: "typiclust" or "kmeanspp" picks the initial labels, from these vectors or from the features; None draws them.
 
     >>> Cell("letter", "mlp", "badge", batch_size=100).name
     'letter-mlp-b100-badge-s0'
@@ -127,6 +139,15 @@ def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, ac
     """Run a cell to its end, from wherever its journal stops.
 
     With more `labels` than before it goes on, to the bit as if it had been asked for that number at once.
+
+    Args:
+        cell: what to run.
+        folder: where its journal is.
+        notify: called with (labels, labels at the end, test accuracy) after each round.
+
+    Raises:
+        JournalError: the journal is of another cell, damaged or in use.
+        DataError: the data cannot be had.
     """
     with Journal(journal_path(cell, folder), sync=False) as journal:
         continue_cell(journal, cell, notify)

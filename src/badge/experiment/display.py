@@ -21,7 +21,12 @@ EVERY = 10.0
 
 
 class Display:
-    """Follows cells from `round` and `ended`; a context manager around the whole run."""
+    """Follows cells from `round` and `ended`; a context manager around the whole run.
+
+    Args:
+        cells: all that will run.
+        console: of rich; None: standard error.
+    """
 
     def __init__(self, cells: Sequence[Cell], console: Console | None = None) -> None:
         self.total, self.done, self.failed, self.skipped = len(cells), 0, 0, 0
@@ -44,14 +49,26 @@ class Display:
             self.live.stop()
 
     def round(self, cell: Cell, labels: int, total: int, accuracy: float) -> None:
-        """A cell has trained a model."""
+        """A cell has trained a model.
+
+        Args:
+            cell: which one.
+            labels: so far.
+            total: labels at its end.
+            accuracy: on the test set.
+        """
         self.running[cell] = (labels, total, accuracy)
         if not self.live and time.monotonic() - self.spoken > EVERY:
             now = "; ".join(f"{c.name} {n:,} of {t:,} labels: {a:.4f}" for c, (n, t, a) in self.running.items())
             self._say(f"{self.done} of {self.total} cells, {self.left()}: {now}")
 
     def ended(self, outcome: Outcome, skipped: bool = False) -> None:
-        """A cell has ended, well or not, or was finished already."""
+        """A cell has ended, well or not, or was finished already.
+
+        Args:
+            outcome: of the cell.
+            skipped: it was finished before.
+        """
         numbers = self.running.pop(outcome.cell, None)
         self.done += 1
         self.skipped += skipped

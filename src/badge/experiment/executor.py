@@ -52,6 +52,9 @@ class Processes:
     """Cells in `workers` processes of this machine, each used for many cells. One that dies takes one cell with it.
 
     Processes are spawned, not forked: a fork of a process whose threads compute can hang.
+
+    Args:
+        workers: number of processes.
     """
 
     def __init__(self, workers: int) -> None:

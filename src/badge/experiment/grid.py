@@ -40,7 +40,14 @@ PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, 
 
 
 def read_grid(path: str | Path) -> list[Cell]:
-    """The cells of a grid file."""
+    """The cells of a grid file.
+
+    Args:
+        path: a TOML file.
+
+    Raises:
+        InputError: a key or a value is wrong.
+    """
     path = path_of(path, "a grid file")
     if path.exists() and not path.is_file():
         raise InputError(f"the grid file {path} cannot be read: it is not a file")
@@ -59,7 +66,14 @@ def read_grid(path: str | Path) -> list[Cell]:
 
 
 def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
-    """The cells of several grid files, as if they were the blocks of one."""
+    """The cells of several grid files, as if they were the blocks of one.
+
+    Args:
+        paths: TOML files.
+
+    Raises:
+        InputError: a key or a value is wrong.
+    """
     return _ordered([cell for path in paths for cell in read_grid(path)])
 
 
@@ -67,6 +81,12 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     """The cells of a grid, without repeats: by seed, and within a seed in the order of the file, strategies innermost.
 
     So that whenever a grid is stopped, what it has can be compared in pairs.
+
+    Args:
+        settings: the keys of a grid file.
+
+    Raises:
+        InputError: a key or a value is wrong.
 
     >>> grid = {"seeds": 2, "batch_size": 100, "data": "digits", "model": "mlp", "strategy": ["badge", "rand"]}
     >>> [(cell.seed, cell.strategy) for cell in cells_of(grid)]

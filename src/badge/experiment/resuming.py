@@ -19,6 +19,12 @@ __all__ = ["check_start", "check_whole_batches", "finished", "goes_on", "journal
 
 
 def journal_path(cell: Cell, folder: Path) -> Path:
+    """Where the journal of a cell is.
+
+    Args:
+        cell: of the run.
+        folder: of the journals.
+    """
     return folder / f"{cell.name}.jsonl"
 
 
@@ -26,6 +32,13 @@ def finished(cell: Cell, folder: Path) -> bool:
     """Whether the cell's journal ends in an `end` event; a journal of other settings is an error.
 
     Reads the first line and the last: a grid has a thousand journals of a megabyte.
+
+    Args:
+        cell: of the run.
+        folder: of the journals.
+
+    Raises:
+        JournalError: the journal is of another cell.
     """
     path = journal_path(cell, folder)
     ends = first_and_last(path)

@@ -39,6 +39,15 @@ def run_cells(
     Without an executor they run one after another in this process; without a display, one on standard error follows.
 
     Data sets are loaded here first: a download happens once, and one that cannot be had fails its cells at once.
+
+    Args:
+        cells: what to run.
+        folder: where the journals are.
+        executor: `Serial()`, `Processes(n)` or one's own; None: `Serial()`.
+        display: what shows the progress; None: a new one.
+
+    Returns:
+        The outcomes of cells that failed; [] when all went well.
     """
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs

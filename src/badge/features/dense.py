@@ -16,6 +16,12 @@ __all__ = ["Dense"]
 class Dense(Features):
     """Plain vectors [N, D] with the interface of gradient embeddings.
 
+    Args:
+        matrix: [N, D], numpy or torch; memory-mapped arrays stay on disk.
+
+    Raises:
+        InputError: it is not a matrix of finite numbers.
+
     >>> import badge
     >>> badge.Dense([[0.0, 0.0], [3.0, 4.0]]).sq_norms.tolist()
     [0.0, 25.0]

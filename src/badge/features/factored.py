@@ -25,6 +25,14 @@ __all__ = ["Factored", "gradient_embedding"]
 class Factored(Features):
     """Gradient embeddings g_i = a_i ⊗ h_i; `bias=True` puts a 1 behind h: the gradient of the output bias.
 
+    Args:
+        a: [N, C], what the loss does to the scores: p − e_ŷ for BADGE.
+        h: [N, D], the input of the output layer.
+        bias: put a 1 behind each h, for the gradient of the output layer's bias.
+
+    Raises:
+        InputError: the numbers of rows differ, or a number is not finite.
+
     >>> import badge, torch
     >>> g = badge.Factored(torch.tensor([[0.1, -0.1]]), torch.tensor([[3.0, 4.0]]))
     >>> g.as_matrix().shape, round(float(g.sq_norms[0]), 4)
@@ -99,6 +107,16 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
 
     The paper's g_x (section 3); by its proposition 1 ‖g_x‖ is the smallest gradient norm over all labels, so a large
     one is uncertainty that no label can explain away. `bias=True` appends the gradient of the output bias.
+
+    Args:
+        outputs: probabilities and embeddings of a pool.
+        bias: append the gradient of the output layer's bias.
+
+    Returns:
+        The two factors of every gradient; `as_matrix()` multiplies them out, [N, C·D].
+
+    Raises:
+        InputError: the outputs hold no probabilities or no embeddings.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.6, 0.4]], embeddings=[[1.0, 2.0]])

@@ -29,6 +29,16 @@ def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
     Events keep their numbers: one that only spoke of an erased id becomes `erased`, and an event of that kind at the end says
     how many examples went. Copies of the journal are not touched.
 
+    Args:
+        path: the journal.
+        ids: what to erase.
+
+    Returns:
+        The number of events that held one of them.
+
+    Raises:
+        JournalError: the journal is damaged, or another process has it open.
+
     >>> import pathlib, tempfile
     >>> from badge.journal import Journal, read
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"

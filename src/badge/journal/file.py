@@ -62,6 +62,13 @@ class Journal:
     A journal belongs to the process that opened it: in a child (`os.fork`) appending is an error. So it is when another
     program has replaced, deleted or changed the file. Threads may share a journal.
 
+    Args:
+        path: the file; a missing folder is made.
+        sync: wait for the disk after every append.
+
+    Raises:
+        JournalError: a line is damaged or missing, another process has it open, or the file system has no locks.
+
     >>> import tempfile, pathlib
     >>> from badge.journal.events import Release
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
@@ -122,7 +129,14 @@ class Journal:
             warnings.warn(said, stacklevel=2)
 
     def append(self, *records: Record) -> None:
-        """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept."""
+        """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept.
+
+        Args:
+            records: events of `badge.journal.events`.
+
+        Raises:
+            JournalError: nothing was written.
+        """
         self.check_writable()
         with self._lock():
             self.settle()

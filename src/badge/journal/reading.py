@@ -18,6 +18,15 @@ __all__ = ["bytes_of", "first_and_last", "read", "records_of"]
 def read(path: str | os.PathLike[str]) -> list[Event]:
     """The events of a journal, without locking it. A torn last line is left out with a warning.
 
+    Args:
+        path: the journal.
+
+    Returns:
+        A dict per line, in order.
+
+    Raises:
+        JournalError: a line is damaged or missing.
+
     >>> import tempfile, pathlib
     >>> from badge.journal.events import Skip
     >>> from badge.journal.file import Journal
@@ -33,7 +42,14 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
 
 
 def records_of(path: str | os.PathLike[str]) -> list[Record]:
-    """The same as types of `badge.journal.events`."""
+    """The same as types of `badge.journal.events`.
+
+    Args:
+        path: the journal.
+
+    Raises:
+        JournalError: a line is damaged or missing.
+    """
     return [typed(event) for event in read(path)]
 
 
@@ -49,7 +65,11 @@ def bytes_of(file: Path) -> bytes:
 
 
 def first_and_last(file: Path) -> tuple[Record, Record] | None:
-    """The first and the last event of a journal, without a look at the others; None where one of them is not sound."""
+    """The first and the last event of a journal, without a look at the others; None where one of them is not sound.
+
+    Args:
+        file: the journal.
+    """
     if not file.is_file():
         return None
     with file.open("rb") as stream:

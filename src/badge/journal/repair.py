@@ -40,7 +40,14 @@ class Repair:
 
 
 def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too."""
+    """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too.
+
+    Args:
+        path: the journal.
+
+    Returns:
+        [(line number, what is wrong)], or [] for a sound journal.
+    """
     file = path_of(path, "a journal")
     beside = read_last(file)
     found = scan(bytes_of(file), beside)
@@ -72,6 +79,15 @@ def repair(path: str | os.PathLike[str]) -> Repair:
 
     Lines that were doubled or moved find their place by their number. An event of kind `lost` stands in place of a line
     that is missing or changed, so that the other lines keep their numbers. Labels told in a lost line must be told again.
+
+    Args:
+        path: the journal.
+
+    Returns:
+        A `Repair`: events kept, lines lost, and where the damaged file is now.
+
+    Raises:
+        JournalError: no line is sound, or another process has it open.
 
     >>> import pathlib, tempfile
     >>> from badge.journal import Journal

@@ -45,15 +45,27 @@ __all__ = ["ActiveLearner"]
 class ActiveLearner:
     """Asks for the labels that teach a model most, and takes them as they come.
 
-    `pool` is a tensor, an array, a table, a list or a map-style Dataset; ids are positions in it, or those of `ids`: a
-    sequence of texts or whole numbers, or the name of the column of a table that holds them. `trainer` is a
-    `badge.Trainer`, a scikit-learn estimator or any object with `fit(examples, labels, rng) -> model`; `labels` are
-    whole numbers from 0. `classes` is their number or a list of names, which are then the labels to tell. `initial`
-    holds labels that exist already. `predict(model, pool) -> Outputs` stands in for `badge.predict` where that needs
-    arguments, e.g. `functools.partial(badge.predict, tokenizer=tokenizer)`. `on_event(event)` is called with every event
-    after it is on disk. With `multilabel=True` a label is a list of classes. `first` picks while there is no model, in place
-    of a uniform draw: "typiclust" or "kmeanspp", from `embeddings` [N, D] of a pretrained model, or those of a `Frozen`.
-    `seed` is a whole number or None, which draws one; without it a journal goes on with its own, and a new one has 0.
+    Args:
+        pool: a tensor, an array, a table, a list or a map-style Dataset. Labels that it carries are not looked at.
+        trainer: a `badge.Trainer`, a scikit-learn estimator, or any object with `fit(examples, labels, rng) -> model`, whose
+            `labels` are whole numbers from 0.
+        classes: their number, or a list of names, which are then the labels to tell.
+        strategy: a name of `badge.strategies.NAMES`, or any callable (outputs, k, rng, labeled=None) -> positions.
+        seed: a whole number, or None, which draws one. Without it a journal goes on with its own, and a new one has 0.
+        initial: labels that exist already, {id: label}.
+        journal: a file; None keeps everything in memory.
+        ids: what examples are called where that is not their position: a sequence of texts or whole numbers, or the name of
+            the column of a table that holds them.
+        predict: `predict(model, pool) -> Outputs`, where `badge.predict` needs arguments, e.g.
+            `functools.partial(badge.predict, tokenizer=tokenizer)`.
+        on_event: called with every event after it is on disk.
+        multilabel: a label is a list of classes.
+        first: picks while there is no model, in place of a uniform draw: "typiclust", "kmeanspp" or another cold start.
+        embeddings: [N, D] of a pretrained model, for `first`; those of a `Frozen` trainer where it is left out.
+
+    Raises:
+        InputError: an argument cannot mean anything.
+        JournalError: the journal is damaged, in use, or of another pool, strategy, seed or set of classes.
 
     With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
     same journal goes on with the same picks: they depend on the seed, the pool, the labels told and the number of asks
@@ -133,9 +145,20 @@ class ActiveLearner:
         which gives the paper's M initial examples, or picked by `first`. With labels of one class only, a `Frozen`
         trainer's embeddings are covered instead. The batch is also drawn uniformly, with a warning, while no model can
         be trained because too little has been labelled. `uniform_because` says why no model picked.
+        Labels can be told while this trains; ids that got one meanwhile are left out.
 
-        `people` is the number of people who label each id (`of` is its old name). Labels can be told while this trains;
-        ids that got one meanwhile are left out.
+        Args:
+            k: number of ids to ask for.
+            people: number of people who label each id.
+            progress: draw a progress bar on standard error.
+            of: the old name of `people`.
+
+        Returns:
+            `k` distinct ids; fewer where ids got a label while this trained.
+
+        Raises:
+            InputError: fewer than `k` candidates are left.
+            JournalError: the journal cannot be written. Nothing was asked then.
         """
         k, people, progress = whole(k, "k"), whole(people if of is None else of, "people"), flag(progress, "progress")
         book, work = self._book, self._work
@@ -164,10 +187,17 @@ class ActiveLearner:
         unasked: bool = False,
     ) -> None:
         """Take labels of pending ids: all of a batch, or some of it. A label that is known already has no effect.
-
         `tell({id: label})` is the same as `tell([id], [label])`.
-        `by` says who labelled; the majority counts where several people label an id. `unasked=True` also takes labels of
-        ids that were never asked.
+
+        Args:
+            ids: ids that were asked, or a dict {id: label}.
+            labels: a label for each id: a class, or a list of classes with `multilabel=True`.
+            by: who labelled. Where several people label an id the majority counts.
+            unasked: also take labels of ids that were never asked.
+
+        Raises:
+            InputError: an id was not asked or has another label already, or a label is no class. Nothing is written then.
+            JournalError: the journal cannot be written.
         """
         unasked = flag(unasked, "unasked")
         if labels is None:
@@ -177,27 +207,72 @@ class ActiveLearner:
         self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
-        """Correct the label of one id; with `by`, of an id that several have labelled, the label of that person."""
+        """Correct the label of one id; with `by`, of an id that several have labelled, the label of that person.
+
+        Args:
+            id: an id that has a label.
+            label: the right label.
+            by: whose label to correct, where several people have labelled the id.
+
+        Raises:
+            InputError: the id has no label, or the label is no class.
+        """
         self._notify(self._book.write(lambda ledger: ledger.relabel(id, label, by)))
 
     def skip(self, ids: Iterable[Any], reason: str | None = None) -> None:
-        """Never ask these ids again: nobody can label them. They do not count as labelled."""
+        """Never ask these ids again: nobody can label them. They do not count as labelled.
+
+        Args:
+            ids: ids without a label.
+            reason: why, for the journal.
+
+        Raises:
+            InputError: an id is unknown or has a label.
+        """
         self._notify(self._book.write(lambda ledger: ledger.skip(ids, reason)))
 
     def unskip(self, ids: Iterable[Any]) -> None:
-        """Back to the pool with ids that were skipped."""
+        """Back to the pool with ids that were skipped.
+
+        Args:
+            ids: ids that were skipped; others stay as they are.
+
+        Raises:
+            InputError: an id is unknown.
+        """
         self._notify(self._book.write(lambda ledger: ledger.unskip(ids)))
 
     def release(self, ids: Iterable[Any]) -> None:
-        """Back to the pool with pending ids; labels that some have given already are kept."""
+        """Back to the pool with pending ids; labels that some have given already are kept.
+
+        Args:
+            ids: ids that were asked and have no label; others stay as they are.
+
+        Raises:
+            InputError: an id is unknown.
+        """
         self._notify(self._book.write(lambda ledger: ledger.release(ids)))
 
     def add_class(self, name: Label | None = None) -> None:
-        """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it."""
+        """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it.
+
+        Args:
+            name: the new class; None where classes are numbers.
+
+        Raises:
+            InputError: there is such a class already.
+        """
         self._notify(self._book.write(lambda ledger: ledger.add_class(name)))
 
     def use(self, strategy: str | Any) -> None:
-        """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way."""
+        """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way.
+
+        Args:
+            strategy: a name, or any callable (outputs, k, rng, labeled=None) -> positions.
+
+        Raises:
+            UnknownNameError: there is no strategy of this name.
+        """
         strategies.get(strategy)  # refuses what is none
         with self._work.busy():
             event = self._book.write(lambda ledger: (e.Use(strategy=describe(strategy)), ()))
@@ -209,7 +284,17 @@ class ActiveLearner:
     ) -> int:
         """Take the labels of a CSV file; the number of new ones.
 
-        `id`, `label` and `by` name its columns; without `by`, a column of that name is used if there is one.
+        Args:
+            path: the file.
+            id: name of the column of ids.
+            label: name of the column of labels.
+            by: name of the column that says who labelled; None: a column "by" if there is one.
+
+        Returns:
+            The number of labels that were not known before.
+
+        Raises:
+            InputError: a column is missing, or an id or label is unknown. Nothing is written then.
         """
         with self._book.lock(writing=True):
             told = imported(path, self._book.ledger(), id, label, by)
@@ -257,7 +342,17 @@ class ActiveLearner:
         return self._book.look(lambda now: now.ids.length - len(now.labels) - len(now.pending) - len(now.skipped))
 
     def item(self, id: Any) -> Item:
-        """What is known about one id."""
+        """What is known about one id.
+
+        Args:
+            id: an id of the pool.
+
+        Returns:
+            An `Item`: its label, who gave which, whether it is pending, skipped or withdrawn.
+
+        Raises:
+            InputError: the id is unknown.
+        """
         return self._book.look(lambda now: item_in(now, id))
 
     @property
@@ -304,7 +399,17 @@ class ActiveLearner:
         return self._book.look(lambda now: now.asks[-1][1].uniform if now.asks else None)
 
     def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Where in the pool the examples of these ids are."""
+        """Where in the pool the examples of these ids are.
+
+        Args:
+            ids: ids of the pool.
+
+        Returns:
+            Their row numbers, int64.
+
+        Raises:
+            InputError: an id is unknown.
+        """
         return self._book.ids.positions(self._book.ids.plain(ids))
 
     @property
@@ -350,7 +455,18 @@ class ActiveLearner:
             return self._work.outputs(self._book.look(Snapshot.of))
 
     def score(self, examples: Any, labels: Iterable[Any]) -> float:
-        """The accuracy of the model on other examples of the same kind as the pool."""
+        """The accuracy of the model on other examples of the same kind as the pool.
+
+        Args:
+            examples: examples of the kind that the pool holds.
+            labels: the label of each.
+
+        Returns:
+            The share that the model gets right, between 0 and 1.
+
+        Raises:
+            InputError: the numbers of examples and labels differ, or a label is no class.
+        """
         with self._work.busy():
             state = self._book.look(Snapshot.of)
             said = self._work.said(state, examples)
@@ -360,7 +476,17 @@ class ActiveLearner:
         return sum(a == b for a, b in zip(said, told, strict=True)) / len(told)
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
-        """Why the last batch, from the model that picked it; or these ids, from the model as it is now."""
+        """Why the last batch, from the model that picked it; or these ids, from the model as it is now.
+
+        Args:
+            ids: ids of the pool; None: those of the last batch.
+
+        Returns:
+            An `Explanation` with a row per id.
+
+        Raises:
+            InputError: no model has picked a batch yet, or an id is unknown.
+        """
         with self._work.busy():
             if ids is not None:
                 named = self._book.ids.plain(ids)

@@ -146,7 +146,7 @@ def takes_options(known: type) -> Callable[[Door], Door]:
     taken = [f for f in fields(Options) if f.name in known.__optional_keys__]  # type: ignore[attr-defined]
 
     def dressed(door: Door) -> Door:
-        door.__doc__ = (door.__doc__ or "").replace("    {options}", "\n".join(_documented(taken)))
+        door.__doc__ = (door.__doc__ or "").replace("        {options}", "\n".join(_documented(taken)))
         signature = inspect.signature(door)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         named = [
@@ -161,5 +161,5 @@ def takes_options(known: type) -> Callable[[Door], Door]:
 
 def _documented(options: list[Field[Any]]) -> Iterator[str]:
     for option in options:
-        head, indent = f"    {option.name + ':':<12}", " " * 16
-        yield textwrap.fill(head + ABOUT[option.name], width=120, subsequent_indent=indent)
+        text = f"        {option.name}: {ABOUT[option.name]}"
+        yield textwrap.fill(text, width=120, subsequent_indent=" " * 12)

@@ -34,17 +34,25 @@ def predict(
 ) -> Outputs:
     """Probabilities and penultimate embeddings of every example of a pool: one pass, in eval mode, without labels.
 
-    model:      a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net.
-                It is afterwards exactly as it was before.
-    pool:       a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of
-                texts or of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what
-                is named so, and a number behind an input.
-    embeddings: False: probabilities alone, which is all that conf, marg and entropy look at; an output layer need not be
-                found then. None: where there are any (trees on NaN, categories or hashed texts have none). True: an error
-                where there are none. "only": no probabilities; of a model without a head what it returns is the
-                embedding, the mean over tokens (those under the attention mask) or places.
-    out:        a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
-    {options}
+    Args:
+        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It is
+            afterwards exactly as it was before.
+        pool: a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of texts or
+            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what is named so, and
+            a number behind an input.
+        embeddings: False: probabilities alone, which is all that conf, marg and entropy look at; an output layer need not
+            be found then. None: where there are any (trees on NaN, categories or hashed texts have none). True: an error
+            where there are none. "only": no probabilities; of a model without a head what it returns is the embedding,
+            the mean over tokens (those under the attention mask) or places.
+        out: a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
+        {options}
+
+    Returns:
+        Probabilities [N, C] and embeddings [N, D], a row per example of the pool.
+
+    Raises:
+        InputError: an argument cannot mean anything, or the pool is empty.
+        ModelError: the output layer cannot be found (pass `head=`), or the model cannot be run on the pool.
 
     >>> import badge, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -70,15 +78,28 @@ def select(
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Positions in `pool` of the k examples to label next, in the order in which they were picked.
 
-    model, pool: as in `badge.predict`.
-    k:          number of examples to pick.
-    strategy:   a name, or any callable (outputs, k, rng, labeled=None) -> positions.
-    seed:       a whole number: the same picks each time. None: other picks each time.
-    labeled:    the examples that have labels, as a pool of any kind or as `Outputs` (for coreset and albl).
-    exclude:    positions of the pool that may not be picked, or a mask of them.
-    bias:       count the gradient of the output layer's bias too (strategies on gradient embeddings).
-    out:        a directory for the outputs, which are memory-mapped there; an interrupted pass goes on where it stopped.
-    {options}
+    Args:
+        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It is
+            afterwards exactly as it was before.
+        pool: a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of texts or
+            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what is named so, and
+            a number behind an input.
+        k: number of examples to pick.
+        strategy: a name, or any callable (outputs, k, rng, labeled=None) -> positions.
+        seed: a whole number: the same picks each time. None: other picks each time.
+        labeled: the examples that have labels, as a pool of any kind or as `Outputs` (for coreset and albl).
+        exclude: positions of the pool that may not be picked, or a mask of them.
+        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
+        out: a directory for the outputs, which are memory-mapped there; an interrupted pass goes on where it stopped.
+        {options}
+
+    Returns:
+        k distinct positions, int64.
+
+    Raises:
+        InputError: an argument cannot mean anything; k is above the number of examples that may be picked.
+        UnknownNameError: there is no strategy of this name.
+        ModelError: the output layer cannot be found (pass `head=`), or the model cannot be run on the pool.
 
     >>> import badge, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))

@@ -30,8 +30,14 @@ class Outputs:
     column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
     two may be missing: `conf`, `marg`, `entropy` and `rand` look at no embeddings, `coreset` at no probabilities.
 
-    `multilabel=True`: an example may have any number of labels, and a column is the probability of one of them;
-    rows need not sum to 1.
+    Args:
+        probabilities: [N, C], or None.
+        embeddings: [N, D], the input of the output layer, or None.
+        multilabel: an example may have any number of labels, and a column is the probability of one of them; rows need not
+            sum to 1.
+
+    Raises:
+        InputError: shapes do not fit, a number is not finite, or rows do not sum to 1.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]], embeddings=[[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
@@ -141,6 +147,17 @@ class Outputs:
     def from_logits(cls, logits: Any, embeddings: Any = None, multilabel: bool = False) -> Outputs:
         """Outputs of raw scores: softmax over the classes, or the sigmoid where there is one column or one per label.
 
+        Args:
+            logits: [N, C] scores before softmax; [N, 1] of a binary problem.
+            embeddings: [N, D], the input of the output layer; None: there are none.
+            multilabel: each column is the logit of one label, and an example may have any number of labels.
+
+        Returns:
+            Outputs with the probabilities of these scores.
+
+        Raises:
+            InputError: the shapes do not fit, or a score is not finite.
+
         >>> import badge
         >>> badge.Outputs.from_logits([[0.0, 0.0]], [[1.0]]).probabilities.tolist()
         [[0.5, 0.5]]
@@ -163,6 +180,15 @@ class Outputs:
         """Outputs that `badge.predict(..., out=directory)` wrote; memory-mapped, nothing is read in.
 
         One directory or, as `badge.cluster.predict` writes them, many parts; then `ids` are their rows' names.
+
+        Args:
+            directory: the `out` of an earlier pass.
+
+        Returns:
+            The same outputs that the pass returned.
+
+        Raises:
+            InputError: the directory holds no outputs, or an unfinished pass.
 
         >>> import badge, tempfile, torch
         >>> with tempfile.TemporaryDirectory() as directory:

@@ -44,6 +44,21 @@ def build(
 
     `workers`: processes that draw; None takes one per core, at most four. Above one, call from under
     `if __name__ == "__main__":`, as with every use of `multiprocessing`.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        out: the folder; it is made where it is missing.
+        strategies: which to compare; None: those of the paper, and the user's own.
+        source: where the results are from, for the page.
+        progress: draw a bar on standard error.
+        workers: processes that draw; None: one per core, at most four.
+
+    Returns:
+        Where the page is, how many figures it has, and its statistics.
+
+    Raises:
+        InputError: a strategy is not in the results.
+        WriteError: the folder cannot be written.
     """
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
         if importlib.util.find_spec(package) is None:

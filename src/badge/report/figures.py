@@ -37,6 +37,19 @@ def learning_curves(
 ) -> Figure:
     """Test accuracy against number of labels with standard-error bands; written to `path` (.svg, .png) if given.
 
+    Args:
+        results: what `badge.stats.load` gave.
+        path: the file to write; None: only the figure.
+        setting: data, model and batch size; may be left out where there is one.
+        strategies: names; None: all of the results.
+        zoom: show the part where the strategies differ most.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        InputError: no setting is named and there are several.
+
     >>> from badge.stats import example
     >>> figure = learning_curves(example())
     >>> figure.axes[0].get_ylabel()

@@ -72,6 +72,13 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
 def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Statistics:
     """All statistics of the paper's protocol.
 
+    Args:
+        results: what `badge.stats.load` gave.
+        strategies: names; None: those of the paper, and the user's own.
+
+    Returns:
+        `Statistics`: label budgets, penalty matrix, normalised errors, labels saved, and notes.
+
     >>> from badge.stats import example
     >>> evaluate(example()).penalty.overall.values.tolist()
     [[0.0, 1.0], [0.0, 0.0]]

@@ -34,6 +34,18 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
     Conditioned on the features in `given`; without them the first pick is uniform by the rng. Ties go to the lowest
     position, decided in float64.
 
+    Args:
+        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
+        k: number of positions to pick.
+        rng: a `numpy.random.Generator`; the same state gives the same picks.
+        given: rows that count as picked already.
+
+    Returns:
+        int64 [k].
+
+    Raises:
+        InputError: k is below 1 or above the number of rows, or a number is not finite.
+
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0], [1.0], [5.0], [9.0]])
     >>> badge.samplers.kcenter(x, 2, np.random.default_rng(0), given=badge.Dense([[0.0]])).tolist()

@@ -37,13 +37,28 @@ def kdpp(
 ) -> NDArray[np.int64]:
     """k distinct positions, a set S with probability ∝ det⟨g_i, g_j⟩ over i, j in S.
 
-    `mcmc` runs `steps` steps of the swap chain, ⌊5 k ln k⌋ (at least 1) where None, as in the paper. That does not mix
+    `mcmc` runs the swap chain for `steps` steps, by default ⌊5 k ln k⌋ (at least 1), as in the paper. That does not mix
     fully: the chain remembers its `start`. "uniform", Kang's, is a uniform set wherever that has a positive determinant;
     rows that depend on others of it are replaced by the next of the same random order. "cholesky" is a set of large
     determinant, found by pivoting. `exact` has no such bias, and refuses where min(N, C·D) is above 4,096.
 
     The Gram matrix has rank at most min(N, (C−1)·(D+bias)), because the rows of p − e_ŷ sum to 0; k above the rank is a
     `RankError`, unless k = N, when there is one answer.
+
+    Args:
+        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
+        k: number of positions to pick.
+        rng: a `numpy.random.Generator`; the same state gives the same picks.
+        method: "mcmc" or "exact".
+        steps: of the chain; None: the paper's number.
+        start: of the chain, "uniform" or "cholesky".
+
+    Returns:
+        int64 [k].
+
+    Raises:
+        InputError: k is below 1 or above the number of rows, or a number is not finite.
+        RankError: k is above the rank of the features.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -64,6 +64,19 @@ def kmeanspp(
     are centres from the start; then the first pick is drawn by distance too, and `first` is ignored. When all remaining
     distances are 0, the rest is drawn uniformly.
 
+    Args:
+        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
+        k: number of positions to pick.
+        rng: a `numpy.random.Generator`; the same state gives the same picks.
+        first: "uniform", as in the paper, or "max-norm": the longest row, as in the authors' code.
+        given: rows that count as picked already; the first pick is then drawn like the others.
+
+    Returns:
+        int64 [k].
+
+    Raises:
+        InputError: k is below 1 or above the number of rows, or a number is not finite.
+
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
     >>> sorted(badge.samplers.kmeanspp(x, 3, np.random.default_rng(0)).tolist())[-2:]

@@ -25,6 +25,17 @@ Score = Callable[[Tensor], Tensor]
 def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Positions of the k largest scores, largest first; ties are broken by the rng and not by position.
 
+    Args:
+        scores: [N].
+        k: number of positions to pick.
+        rng: breaks ties.
+
+    Returns:
+        int64 [k].
+
+    Raises:
+        InputError: k is below 1 or above the number of rows, or a number is not finite.
+
     >>> import numpy as np
     >>> topk(np.array([0.1, 0.9, 0.5]), 2, np.random.default_rng(0)).tolist()
     [1, 2]

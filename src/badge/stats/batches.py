@@ -28,6 +28,14 @@ class Timing(NamedTuple):
 def batch_diversity(results: Results, setting: Setting, strategy: str) -> Diversity:
     """Log-determinant and mean norm of a strategy's batches; both empty if the results do not hold them.
 
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+        strategy: its name.
+
+    Returns:
+        Mean curves over the number of labels.
+
     >>> from badge.stats import example
     >>> batch_diversity(example(), example().settings[0], "badge").log_det.mean.tolist()
     []
@@ -36,7 +44,16 @@ def batch_diversity(results: Results, setting: Setting, strategy: str) -> Divers
 
 
 def round_times(results: Results, setting: Setting, strategy: str) -> Timing:
-    """Seconds of each part of a round; empty if the results do not hold them."""
+    """Seconds of each part of a round; empty if the results do not hold them.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+        strategy: its name.
+
+    Returns:
+        Mean curves over the number of labels.
+    """
     return Timing(*(_mean(results, setting, strategy, f"{part}_seconds") for part in Timing._fields))
 
 

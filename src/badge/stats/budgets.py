@@ -38,6 +38,9 @@ def saturation(curve: Curve) -> tuple[int, int]:
     falls below that again later. The mean is over the repeats that reach the largest number of labels, at the label
     counts that all of these have: a mean over changing repeats would jump where one of them ends.
 
+    Args:
+        curve: of `rand` in one setting.
+
     >>> import numpy as np
     >>> saturation(Curve(np.array([100, 200, 300, 400]), (0,), np.array([[0.5, 0.795, 0.7, 0.8]])))
     (200, 1)
@@ -53,6 +56,11 @@ def saturation(curve: Curve) -> tuple[int, int]:
 def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, ...]:
     """L = M + 2^(m−1)·B for m = 1 … ⌊log₂((n₀ − M)/B)⌋, in whole numbers.
 
+    Args:
+        smallest: M, the labels of the first round.
+        saturated: n₀, the labels at which `rand` is as good as at its end.
+        batch_size: B.
+
     >>> budget_values(100, 900, 100)
     (200, 300, 500)
     >>> budget_values(100, 200, 100)
@@ -65,6 +73,13 @@ def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, 
 
 def label_budgets(results: Results, setting: Setting) -> Budgets:
     """The budgets of a setting. M is the smallest number of labels of any run in it.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+
+    Returns:
+        `Budgets`; with no values it says why.
 
     >>> from badge.stats import Results, Setting
     >>> n = 9
@@ -88,7 +103,12 @@ def label_budgets(results: Results, setting: Setting) -> Budgets:
 
 
 def budget_notes(results: Results, budgets: Sequence[Budgets]) -> list[Note]:
-    """Which settings have no budgets and why, and where n₀ rests on some of `rand`'s repeats only."""
+    """Which settings have no budgets and why, and where n₀ rests on some of `rand`'s repeats only.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        budgets: of each setting.
+    """
     notes = []
     for entry in budgets:
         if entry.why_empty:

@@ -28,7 +28,11 @@ class NormalizedErrors(NamedTuple):
     notes: tuple[Note, ...]
 
     def where(self, **fixed: object) -> NormalizedErrors:
-        """The rows of the settings with these values, e.g. `where(batch_size=100)` or `where(model="mlp")`."""
+        """The rows of the settings with these values, e.g. `where(batch_size=100)` or `where(model="mlp")`.
+
+        Args:
+            fixed: names of fields of `Setting`, with the value to keep.
+        """
         keep = [i for i, s in enumerate(self.settings) if all(getattr(s, k) == v for k, v in fixed.items())]
         return self._replace(
             settings=tuple(self.settings[i] for i in keep),
@@ -48,6 +52,10 @@ class Cdf(NamedTuple):
 
 def normalized_errors(results: Results, strategies: Sequence[str] | None = None) -> NormalizedErrors:
     """ē_i / ē_rand at every label budget of every setting; budgets where `rand`'s error is 0 are noted and skipped.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        strategies: names, in the order to show; None: all of the results.
 
     >>> from badge.stats import example
     >>> table = normalized_errors(example(), ["badge", "rand"])
@@ -90,6 +98,10 @@ def _mean_error(accuracies: dict[int, float]) -> float:
 
 def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
     """The weighted CDF of one strategy. Weights are in proportion to 1/n of each row's setting, and sum to 1.
+
+    Args:
+        table: what `normalized_errors` gave.
+        strategy: its name.
 
     >>> from badge.stats import example
     >>> cdf = error_cdf(normalized_errors(example()), "badge")

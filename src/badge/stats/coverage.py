@@ -18,6 +18,10 @@ TARGET = 0.99
 def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
     """Notes on missing repeats, unequal numbers of rounds, and strategies or the baseline missing from a setting.
 
+    Args:
+        results: what `badge.stats.load` gave.
+        strategies: names, in the order to show.
+
     >>> from badge.stats import example
     >>> coverage_notes(example(), ["badge", "rand", "marg"])
     [Note(topic='missing strategies', text='letter · mlp · B = 100: no marg')]
@@ -50,6 +54,9 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
 
 def capped_notes(results: Results) -> list[Note]:
     """The number of rounds of each setting that ended at a training accuracy of 99 % or less, by strategy.
+
+    Args:
+        results: what `badge.stats.load` gave.
 
     >>> from badge.stats import example
     >>> capped_notes(example())  # no training accuracies, no notes

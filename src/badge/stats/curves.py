@@ -22,7 +22,11 @@ class Curve(NamedTuple):
     values: NDArray[np.float64]  # [R, T]
 
     def at(self, labels: int) -> dict[int, float]:
-        """The value of each seed that has a model with exactly this number of labels."""
+        """The value of each seed that has a model with exactly this number of labels.
+
+        Args:
+            labels: a number of labels.
+        """
         t = int(np.searchsorted(self.labels, labels))
         if t == len(self.labels) or self.labels[t] != labels:
             return {}
@@ -40,6 +44,12 @@ class Mean(NamedTuple):
 
 def learning_curve(results: Results, setting: Setting, strategy: str, column: str = "test_accuracy") -> Curve:
     """All repeats of a strategy in a setting; empty if it has none.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+        strategy: its name.
+        column: what to follow, a column of the results.
 
     >>> from badge.stats import Results, Setting
     >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,
@@ -60,6 +70,9 @@ def learning_curve(results: Results, setting: Setting, strategy: str, column: st
 
 def mean_curve(curve: Curve) -> Mean:
     """Mean and standard error σ̂/√R at each label count that has a value; −inf in one repeat makes the mean −inf.
+
+    Args:
+        curve: all repeats.
 
     >>> import numpy as np
     >>> mean = mean_curve(Curve(np.array([10, 20]), (0, 1), np.array([[0.5, 0.7], [0.6, np.nan]])))

@@ -31,7 +31,15 @@ _TEXT = ("data", "model", "strategy")
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending."""
+    """Write the flat table in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        path: the file to write.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
     name = path_of(path, "the table").name.lower()
     if name.endswith(PARQUET):
         write_parquet(results, path)
@@ -52,6 +60,13 @@ def write_csv(results: Results, path: str | Path) -> None:
     """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything.
 
     Compressed where the name ends in .gz.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        path: the file to write.
+
+    Raises:
+        WriteError: it cannot be written.
     """
     columns = _columns(results)
     cells = [
@@ -70,7 +85,15 @@ def write_csv(results: Results, path: str | Path) -> None:
 
 
 def write_parquet(results: Results, path: str | Path) -> None:
-    """The same columns as `write_csv`; missing values are null."""
+    """The same columns as `write_csv`; missing values are null.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        path: the file to write.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
     pa, parquet = _pyarrow("writing parquet")
     table = pa.table({name: pa.array(column, from_pandas=True) for name, column in _columns(results).items()})
     folder_for(Path(path).parent)

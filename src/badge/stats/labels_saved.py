@@ -50,6 +50,11 @@ def labels_to_reach(
 ) -> NDArray[np.float64]:
     """The number of labels at which each curve (row) first reaches its target, linearly interpolated; inf if it never does.
 
+    Args:
+        labels: [T], rising.
+        accuracy: [R, T], a curve per row.
+        target: [R].
+
     >>> import numpy as np
     >>> labels_to_reach(np.array([100, 200, 300]), np.array([[0.5, 0.75, 1.0]]), np.array([0.875])).tolist()
     [250.0]
@@ -73,6 +78,11 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     included, is recomputed without each seed. A ratio beyond the end of the curve enters as the end, and the interval is
     then open above. Medians are over the settings that all these strategies have; their interval is a bootstrap over the
     data sets, because settings share data and seeds.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        strategies: names, in the order to show; None: all of the results.
+        seed: of the bootstrap.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]

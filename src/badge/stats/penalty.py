@@ -56,6 +56,10 @@ class Penalty(NamedTuple):
 def critical_value(repeats: int, level: float = LEVEL) -> float:
     """The two-sided critical value of Student's t at repeats − 1 degrees of freedom.
 
+    Args:
+        repeats: number of pairs.
+        level: 0.9 leaves 5 % on either side.
+
     >>> round(critical_value(5), 3)
     2.776
     """
@@ -69,6 +73,9 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
 def t_score(differences: NDArray[np.float64]) -> float:
     """t = √R·μ̂/σ̂ of R paired differences; ±inf where σ̂ = 0 and μ̂ ≠ 0; 0 where both are 0.
 
+    Args:
+        differences: [R], one per seed.
+
     >>> import numpy as np
     >>> round(t_score(np.array([0.1, 0.2, 0.3])), 3), t_score(np.array([0.1, 0.1])), t_score(np.zeros(3))
     (3.464, inf, 0.0)
@@ -81,6 +88,10 @@ def t_score(differences: NDArray[np.float64]) -> float:
 
 def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
     """1 where the accuracies `one` (by seed) beat `other`, −1 where they lose, 0 for a tie, None for under two pairs.
+
+    Args:
+        one: {seed: accuracy}.
+        other: {seed: accuracy}.
 
     >>> beats({0: 0.9, 1: 0.92, 2: 0.91}, {0: 0.8, 1: 0.81, 2: 0.8})
     1
@@ -97,6 +108,10 @@ def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) ->
 
     n is the setting's number of label budgets. Settings without any are not counted. A pair that shares fewer than two
     seeds at a budget is not compared there, and a note says so.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        strategies: names, in the order to show; None: all of the results.
 
     >>> from badge.stats import example
     >>> matrix = penalty_matrix(example(), ["badge", "rand"]).overall
@@ -146,6 +161,10 @@ def _counts(numbers: Sequence[int]) -> str:
 
 def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, Matrix]:
     """The matrix of each group of settings: by "batch_size", "model" or "data", sorted.
+
+    Args:
+        penalty: what `penalty_matrix` gave.
+        by: a field of `Setting`, or a function of one.
 
     >>> from badge.stats import example
     >>> {group: matrix.settings for group, matrix in group_by(penalty_matrix(example()), "batch_size").items()}

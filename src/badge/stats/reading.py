@@ -40,6 +40,17 @@ def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> R
     """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, of one flat table (CSV, .csv.gz or
     parquet), or of several of these together.
 
+    Args:
+        source: a folder, a file, or a list of these.
+        progress: draw a bar on standard error.
+
+    Returns:
+        A table with one row per model.
+
+    Raises:
+        DataError: nothing is there, or a journal is damaged.
+        InputError: a column is missing, or two runs contradict each other.
+
     >>> import tempfile; from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "mine.csv"

@@ -97,7 +97,16 @@ class Results:
         notes: Sequence[Note] = (),
         names: Mapping[str, str] | None = None,
     ) -> Results:
-        """The table of `columns`: all required ones, any optional ones; other columns are ignored."""
+        """The table of `columns`: all required ones, any optional ones; other columns are ignored.
+
+        Args:
+            columns: name -> values.
+            notes: what a reader of statistics on this table must know.
+            names: what a report calls data that are called otherwise here.
+
+        Raises:
+            InputError: a required column is missing, or a value is impossible.
+        """
         missing = [name for name in REQUIRED if name not in columns]
         if missing:
             raise InputError(
@@ -184,7 +193,11 @@ class Results:
         return {data: " and ".join(f"{u:,} of {w:,}" for u, w in sorted(pairs)) for data, pairs in said.items()}
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """A column of numbers; all NaN where the results do not have it."""
+        """A column of numbers; all NaN where the results do not have it.
+
+        Args:
+            name: a required or optional column.
+        """
         if name == "test_accuracy":
             return self.test_accuracy
         if name not in OPTIONAL:
@@ -195,6 +208,10 @@ class Results:
         """The settings in which these strategies share `least` seeds or more, with only those seeds; None if there are none.
 
         Else a strategy without results in a setting could not lose there.
+
+        Args:
+            strategies: names.
+            least: number of seeds.
 
         >>> from badge.stats import example
         >>> example().paired(["badge", "rand"])
@@ -220,7 +237,14 @@ class Results:
 
     @classmethod
     def joined(cls, tables: Sequence[Results]) -> Results:
-        """One table of several; a run that is in two of them must be the same in both."""
+        """One table of several; a run that is in two of them must be the same in both.
+
+        Args:
+            tables: any number.
+
+        Raises:
+            InputError: two tables hold different results of one run.
+        """
         optional = [name for name in OPTIONAL if any(name in table.optional for table in tables)]
         columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in REQUIRED}
         columns |= {name: np.concatenate([table.column(name) for table in tables]) for name in optional}

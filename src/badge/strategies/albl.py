@@ -33,9 +33,14 @@ __all__ = ["ALBL"]
 
 @listed("albl")
 class ALBL:
-    """The bandit over the arms coreset and conf. `rounds` is the horizon T: the batches that the run will ask it for.
+    """The bandit over the arms coreset and conf.
 
-    More may be asked; T only sets how fast the bandit moves. `p_min=None` is the formula's.
+    More batches than `rounds` may be asked for: it only sets how fast the bandit moves.
+
+    Args:
+        rounds: number of batches that will be asked for.
+        p_min: least probability of an arm; None: by the formula of the paper.
+        delta: of that formula.
 
     >>> from badge.strategies import ALBL
     >>> bandit = ALBL(rounds=20)

@@ -28,14 +28,22 @@ def select_from(
 ) -> NDArray[np.int64]:
     """The k examples to label next: distinct int64 positions into `outputs`, in pick order.
 
-    outputs:  what a model says about the pool.
-    k:        how many examples to pick.
-    strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
-    seed:     the same seed gives the same picks; None draws one.
-    labeled:  the outputs of the labelled examples, for strategies that are conditioned on them.
-    exclude:  positions that have labels already, or a mask of them. They are never picked, and stand in for `labeled`
-              where that is not given.
-    bias:     badge, kdpp and kcenter-grad look at the gradient of the output bias too, which the paper's models lack.
+    Args:
+        outputs: what a model says about the pool.
+        k: number of examples to pick.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
+        seed: the same seed gives the same picks; None draws one.
+        labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
+        exclude: positions that have labels already, or a mask of them. They are never picked, and stand in for `labeled`
+            where that is not given.
+        bias: badge, kdpp and kcenter-grad look at the gradient of the output bias too, which the paper's models lack.
+
+    Returns:
+        k distinct positions, int64.
+
+    Raises:
+        InputError: an argument cannot mean anything; k is above the number of examples that may be picked.
+        UnknownNameError: there is no strategy of this name.
 
     >>> import badge, numpy as np
     >>> rng = np.random.default_rng(0)

@@ -47,6 +47,16 @@ class Explanation:
 def explain(outputs: Outputs, ids: Any) -> Explanation:
     """Why these picks: gradient norm, hallucinated label, confidence, distance to earlier picks, coverage.
 
+    Args:
+        outputs: what the model says about the pool, with probabilities and embeddings.
+        ids: positions of the picks, in pick order.
+
+    Returns:
+        An `Explanation` with a row per pick, and the mean norm and log-determinant of the batch.
+
+    Raises:
+        InputError: the outputs lack probabilities or embeddings, or an id is no position of the pool.
+
     >>> import badge
     >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     >>> why = badge.explain(out, [0, 2])

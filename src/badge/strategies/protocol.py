@@ -27,7 +27,14 @@ __all__ = ["Declaration", "Stateful", "Strategy", "declaration", "declare", "lis
 
 
 class Strategy(Protocol):
-    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order."""
+    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order.
+
+    Args:
+        outputs: what the model says about the examples that may be picked.
+        k: number of examples to pick.
+        rng: where everything random comes from.
+        labeled: the outputs of the labelled examples, if there are any.
+    """
 
     def __call__(
         self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
@@ -43,16 +50,29 @@ class Stateful(Protocol):
     ) -> NDArray[np.int64]: ...
 
     def picked(self, ids: NDArray[np.int64]) -> None:
-        """The caller's own, stable ids of the batch that the last call chose, in its order."""
+        """The caller's own, stable ids of the batch that the last call chose, in its order.
+
+        Args:
+            ids: [k], as `observe` will name them.
+        """
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
-        """After training: the ids of the labelled examples, and whether the new model gets each right."""
+        """After training: the ids of the labelled examples, and whether the new model gets each right.
+
+        Args:
+            ids: [n] of all labelled examples.
+            correct: [n].
+        """
 
     def state(self) -> dict[str, Any]:
         """Everything that it remembers, fit for JSON."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from what `state` gave.
+
+        Args:
+            state: as `state()` gave it.
+        """
 
 
 @dataclass(frozen=True)
@@ -82,6 +102,14 @@ def declare(
 ) -> Callable[[Callable_], Callable_]:
     """A decorator with which a strategy says what it reads.
 
+    Args:
+        reads: "probabilities", "embeddings", both, or nothing at all: then the model does not run.
+        blocks: it reads a pool row block by row block, so that a pool on disk stays there.
+        labeled: "no", "if any" or "required": whether it is given the outputs of the labelled examples.
+
+    Returns:
+        The decorator.
+
     >>> @declare(reads={"probabilities"}, blocks=True, labeled="no")
     ... def first(outputs, k, rng, labeled=None):
     ...     return np.arange(k)
@@ -99,7 +127,14 @@ def declare(
 
 
 def declaration(strategy: Any) -> Declaration:
-    """What a strategy declares, as attributes of the object or of its class; where it says nothing, everything."""
+    """What a strategy declares, as attributes of the object or of its class; where it says nothing, everything.
+
+    Args:
+        strategy: any strategy.
+
+    Returns:
+        A `Declaration`: `reads`, `blocks`, `labeled`.
+    """
     said = {name: getattr(strategy, name) for name in ("reads", "blocks", "labeled") if hasattr(strategy, name)}
     return Declaration(**said)
 

@@ -34,6 +34,17 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
 
     `bias=True`: on gradients with respect to the output bias too, for strategies that have a parameter of that name.
 
+    Args:
+        strategy: a name, "package.module:function", or the object itself.
+        bias: look at the gradient of the output layer's bias too.
+
+    Returns:
+        A callable (outputs, k, rng, labeled=None) -> positions.
+
+    Raises:
+        UnknownNameError: there is no strategy of this name.
+        InputError: `bias` with a strategy that is not on gradients.
+
     >>> from badge import strategies
     >>> strategies.get("nope")
     Traceback (most recent call last):

@@ -37,14 +37,18 @@ __all__ = ["Frozen"]
 class Frozen(Linear):
     """A trainer for `ActiveLearner` and `badge run` that leaves a pretrained encoder alone and fits a linear head.
 
-    encoder:    a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
-                numbers per example; of tokens or places the mean is taken.
-    tokenizer:  of a module that reads texts or images (`hf:` has its own).
-    max_length: most tokens of a text.
-    l2:         weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
-    keep:       folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one
-                pool. A pass that was interrupted goes on where it stopped.
-    name:       what identifies the encoder: needed where a function's code does not say it all (weights in a closure).
+    Args:
+        encoder: a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
+            numbers per example; of tokens or places the mean is taken.
+        tokenizer: of a module that reads texts or images (`hf:` has its own).
+        l2: weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
+        keep: folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one pool. A
+            pass that was interrupted goes on where it stopped.
+        name: what identifies the encoder: needed where a function's code does not say it all (weights in a closure).
+        batch_size: examples per pass of the encoder.
+        max_length: most tokens of a text.
+        device: where the encoder runs; None: where it is.
+        progress: draw a bar on standard error.
 
     `prepare(pool)` gives the kept embeddings, `fit` takes rows of them; the learner calls both. `join(model)` puts the
     encoder before a trained head again: a classifier of raw examples.
@@ -92,7 +96,17 @@ class Frozen(Linear):
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
 
     def prepare(self, pool: Any) -> Tensor:
-        """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet."""
+        """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet.
+
+        Args:
+            pool: raw examples, as the encoder reads them.
+
+        Returns:
+            A tensor [N, D], memory-mapped.
+
+        Raises:
+            ModelError: the encoder does not give one row of numbers per example.
+        """
         opened = open_pool(pool)
         encoder, tokenizer = self._opened(texts=_holds_texts(opened))
         whose = encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
@@ -124,7 +138,14 @@ class Frozen(Linear):
         return rows
 
     def join(self, model: LinearHead) -> nn.Module:
-        """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared."""
+        """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared.
+
+        Args:
+            model: what `fit` returned, e.g. `learner.model`.
+
+        Returns:
+            A network that takes raw examples and returns scores [n, classes].
+        """
         texts = True if self._reads is None else self._reads[0]
         encoder, tokenizer = self._opened(texts)
         return Encoded(encoder, model, tokenizer).eval()

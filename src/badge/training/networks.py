@@ -34,6 +34,14 @@ Build = Callable[..., nn.Module]
 def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
     """One hidden layer with ReLU, on flattened examples.
 
+    Args:
+        inputs: numbers per example.
+        classes: number of classes.
+        hidden: width of the hidden layer.
+
+    Returns:
+        An untrained network.
+
     >>> mlp(16, 26, hidden=1024)(torch.zeros(2, 16)).shape
     torch.Size([2, 26])
     """
@@ -42,6 +50,14 @@ def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
 
 def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
     """ResNet-18 (He et al., 2016) for small images: 3 × 3 stem without max-pooling. The authors' code has `width=16`.
+
+    Args:
+        classes: number of classes.
+        channels: 3 for colour images, 1 for grey ones.
+        width: channels after the first layer; the others scale with it.
+
+    Returns:
+        An untrained network.
 
     >>> resnet18(10, width=8)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
@@ -55,6 +71,14 @@ def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
 
 def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
     """VGG-11 (Simonyan & Zisserman, 2015) with batch norm and one linear layer, for small images.
+
+    Args:
+        classes: number of classes.
+        channels: 3 for colour images, 1 for grey ones.
+        width: channels after the first layer; the others scale with it.
+
+    Returns:
+        An untrained network.
 
     >>> vgg11(10, width=8)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
@@ -118,6 +142,16 @@ NETWORKS: dict[str, Build] = {"mlp": _build_mlp, "resnet18": _build_resnet18, "v
 
 def resolve(name: str, width: int | None = None) -> Build:
     """The build of a name, or of your own "package.module:function"; `width` scales it.
+
+    Args:
+        name: "mlp", "resnet18", "vgg11", or "package.module:function".
+        width: of the network; None: its own.
+
+    Returns:
+        A function (shape of an example, classes) -> untrained network.
+
+    Raises:
+        UnknownNameError: there is no network of this name.
 
     >>> resolve("mlp")((1, 8, 8), 10)[1]
     Linear(in_features=64, out_features=256, bias=True)

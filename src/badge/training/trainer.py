@@ -54,10 +54,17 @@ class Fit:
 class Trainer:
     """Trains a new network from scratch on every call of `fit`; nothing is carried over from one call to the next.
 
-    `build()` makes the untrained network, which returns raw scores [n, classes]. An epoch whose running accuracy
-    exceeds `target` is the last one. An attempt whose best accuracy has stood for `patience` epochs is abandoned for a
-    new initialisation. After `max_epochs` in all, the attempt with the best accuracy is returned as it stands.
-    `device=None` means CUDA where there is one, else the CPU.
+    An epoch whose running accuracy exceeds `target` is the last one. An attempt whose best accuracy has stood for `patience`
+    epochs is abandoned for a new initialisation. After `max_epochs` in all, the attempt with the best accuracy is returned.
+
+    Args:
+        build: makes the untrained network, which returns raw scores [n, classes].
+        lr: learning rate of Adam.
+        batch_size: examples per step.
+        target: training accuracy that ends the training.
+        max_epochs: of all attempts together.
+        patience: epochs without a better training accuracy before a new attempt.
+        device: where to train; None: CUDA where there is one, else the CPU.
 
     >>> import badge, numpy as np
     >>> from badge.training.networks import mlp
@@ -104,6 +111,17 @@ class Trainer:
 
         The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
         left as it was.
+
+        Args:
+            examples: [n, ...], or a tuple or dict of tensors.
+            labels: [n] whole numbers from 0, or [n, L] of 0 and 1.
+            rng: where the initial weights and the order of the examples come from.
+
+        Returns:
+            The network, in eval mode; `last` holds what the training took.
+
+        Raises:
+            InputError: examples and labels do not fit each other or the network.
         """
         start = time.perf_counter()
         x, y = _on_device(examples, labels, self.device)

@@ -1,0 +1,263 @@
+"""The pages of the reference: Python names by mkdocstrings, commands from typer, the journal's format from its types."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from typing import Any, NamedTuple
+
+import typer.main
+
+from badge.cli import app
+from badge.journal import events, runs
+from badge.journal.schema import KINDS
+
+__all__ = ["COMMANDS", "FORMAT", "PYTHON", "Page", "commands_page", "format_page", "python_page"]
+
+
+class Page(NamedTuple):
+    title: str
+    words: str
+    names: tuple[str, ...]
+
+
+COMMANDS, FORMAT = "reference/commands.md", "reference/journal-format.md"
+#: methods that a class has for its own package
+INNER = {
+    "trusted",
+    "rows_of",
+    "unread",
+    "map",
+    "only",
+    "with_probabilities",
+    "with_notes",
+    "keep",
+    "derived",
+    "rank_bound",
+}
+
+PYTHON: dict[str, Page] = {
+    "reference/select.md": Page(
+        "Select",
+        "Picks from a model, or from what a model said. Start with `badge.select`; `badge.predict` and `badge.select_from` "
+        "are its two halves.",
+        (
+            *(
+                "badge.select",
+                "badge.predict",
+                "badge.select_from",
+                "badge.Outputs",
+                "badge.explain",
+                "badge.Explanation",
+            ),
+            *("badge.gradient_embedding", "badge.Factored", "badge.Dense"),
+        ),
+    ),
+    "reference/learner.md": Page(
+        "Learner and training",
+        "Ask and tell, and what trains in between. [The loop](../loop.md) tells the story.",
+        (
+            *("badge.ActiveLearner", "badge.Trainer", "badge.training.Frozen"),
+            *(f"badge.training.networks.{name}" for name in ("mlp", "resnet18", "vgg11", "resolve", "learning_rate")),
+            *("badge.training.networks.NETWORKS", "badge.training.networks.Build"),
+        ),
+    ),
+    "reference/strategies.md": Page(
+        "Strategies and samplers",
+        "A strategy says what to pick; a sampler picks from vectors. [Every strategy](../strategies.md) shows what they do.",
+        (
+            *(f"badge.strategies.{name}" for name in ("NAMES", "PAPER", "get", "declare", "declaration")),
+            *(f"badge.strategies.{name}" for name in ("Strategy", "Stateful", "ALBL")),
+            *(f"badge.samplers.{name}" for name in ("kmeanspp", "kcenter", "kdpp", "topk")),
+        ),
+    ),
+    "reference/data.md": Page(
+        "Data and experiments",
+        "The paper's data sets and protocol. [Run experiments](../experiments.md) from the command line, or from Python:",
+        (
+            *(f"badge.data.{name}" for name in ("NAMES", "Dataset", "load", "load_file", "resolve", "check_name")),
+            *("badge.data.is_own_file", "badge.data.cache_folder"),
+            *(f"badge.experiment.{name}" for name in ("Cell", "run_cell", "run_cells", "read_grid", "read_grids")),
+            *(f"badge.experiment.{name}" for name in ("cells_of", "finished", "journal_path", "Executor", "Serial")),
+            *(f"badge.experiment.{name}" for name in ("Processes", "Outcome", "Display")),
+        ),
+    ),
+    "reference/stats.md": Page(
+        "Statistics and report",
+        "The paper's evaluation of finished runs; none of it needs torch. [Statistics](../statistics.md) explains it.",
+        (
+            *(f"badge.stats.{name}" for name in ("load", "Results", "write", "write_csv", "write_parquet", "example")),
+            *(f"badge.stats.{name}" for name in ("learning_curve", "mean_curve", "saved_labels", "labels_to_reach")),
+            *(f"badge.stats.{name}" for name in ("penalty_matrix", "group_by", "beats", "t_score", "critical_value")),
+            *(f"badge.stats.{name}" for name in ("normalized_errors", "error_cdf", "label_budgets", "budget_values")),
+            *(f"badge.stats.{name}" for name in ("saturation", "batch_diversity", "round_times", "budget_notes")),
+            *(f"badge.stats.{name}" for name in ("capped_notes", "coverage_notes", "Budgets", "Cdf", "Curve")),
+            *(f"badge.stats.{name}" for name in ("Diversity", "LabelsSaved", "Matrix", "Mean", "NormalizedErrors")),
+            *(f"badge.stats.{name}" for name in ("Note", "Penalty", "Run", "Saving", "Setting", "Timing")),
+            *("badge.stats.REQUIRED", "badge.stats.OPTIONAL"),
+            *(f"badge.report.{name}" for name in ("build", "evaluate", "learning_curves", "Report", "Statistics")),
+        ),
+    ),
+    "reference/cluster.md": Page(
+        "Cluster",
+        "The same picks on a Ray cluster (extra `ray`). [A Ray cluster](../cluster.md) tells the story.",
+        ("badge.cluster.predict", "badge.cluster.select", "badge.cluster.select_from"),
+    ),
+    "reference/journal.md": Page(
+        "Journal",
+        "Read, check and repair the file that a learner writes. [Its format](journal-format.md) has every event and field.",
+        (
+            *(
+                f"badge.journal.{name}"
+                for name in ("read", "examine", "repair", "Repair", "erase", "Journal", "InMemory")
+            ),
+            *(f"badge.journal.{name}" for name in ("records_of", "first_and_last", "Event", "FORMAT")),
+        ),
+    ),
+    "reference/errors.md": Page(
+        "Errors",
+        "Every error that badge raises on purpose is a `BadgeError`. Its message is one line: condition, values, way out.",
+        (
+            *(f"badge.errors.{name}" for name in ("BadgeError", "InputError", "UnknownNameError", "NoCandidatesError")),
+            *(
+                f"badge.errors.{name}"
+                for name in ("RankError", "ModelError", "DataError", "ClusterError", "JournalError")
+            ),
+            *(f"badge.errors.{name}" for name in ("ServerError", "WriteError", "MissingExtraError")),
+        ),
+    ),
+}
+
+
+def python_page(page: Page) -> str:
+    hidden = ", ".join(f'"!^{name}$"' for name in sorted(INNER))
+    options = f'    options:\n      filters: ["!^_", {hidden}]\n'
+    return f"# {page.title}\n\n{page.words}\n\n" + "\n".join(f"::: {name}\n{options}" for name in page.names)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def commands_page() -> str:
+    """Every command with its help, arguments and options."""
+    root = typer.main.get_command(app)
+    words = "Made from the commands themselves. `badge COMMAND --help` says the same.\n"
+    return "# Commands\n\n" + words + "\n" + "\n".join(_command("badge", root))
+
+
+def _command(path: str, command: Any) -> Iterator[str]:
+    inner = getattr(command, "commands", {})
+    if path != "badge":
+        yield f"## `{path}`\n\n{_help(command.help)}\n"
+    if not inner:
+        rows = [_parameter(one) for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
+        if rows:
+            yield "| argument or option | what it is | default |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+    for name, one in inner.items():
+        yield from _command(f"{path} {name}", one)
+
+
+def _help(text: str | None) -> str:
+    """Help for a page: examples are code, and typer's marks for paragraphs go."""
+    plain = inspect.cleandoc(text or "").replace("\b", "")
+    lines = re.sub(r"\[/?bold\]", "**", plain).splitlines()
+    found: list[str] = []
+    for line in lines:
+        if match := re.match(r"(?:Examples?: *)?(badge .*)", line.strip()):
+            inside = bool(found) and found[-1] == "```"
+            found[-1:] = [match[1], "```"] if inside else [*found[-1:], "", "```sh", match[1], "```"]
+        else:
+            found.append("" if line.strip() in ("Example:", "Examples:") else line.strip())
+    return "\n".join(found)
+
+
+def _parameter(one: Any) -> str:
+    name = ", ".join(f"`{text}`" for text in [*one.opts, *one.secondary_opts]) if one.param_type_name == "option" else (
+        f"`{(one.metavar or one.name).upper()}`"
+    )  # fmt: skip
+    default = one.default if one.default not in (None, False, (), []) and not callable(one.default) else ""
+    needed = "needed" if one.required else f"`{default}`" if default != "" else ""
+    return f"| {name} | {_cell(getattr(one, 'help', None) or '')} | {needed} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(re.sub(r"\[/?[a-z ]+\]", "", text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+# -- the journal's format ----------------------------------------------------------------------------------------------
+
+OPENING = """\
+# The journal's format
+
+One JSON object per line, UTF-8, lines end in `\\n`. Every line has `n`, its number from 1; `event`, its kind; `at`, when it
+was written, UTC; and at its end `sum`, a checksum of everything before that field. A field that holds its default is left
+out. This page is made from `src/badge/journal/events.py` and `src/badge/journal/runs.py`. The number of this format is
+**{format}**, in the field `format` of the first line.
+
+"""
+
+
+def format_page() -> str:
+    kinds = "\n".join(_kind(f"`{name}`", kind) for name, kind in KINDS.items())
+    parts = [events.PoolId, events.Initial, events.Stop, events.Memory, runs.Data]
+    objects = "\n".join(_kind(f"`{part.__name__}`", part, "###") for part in parts)
+    return OPENING.format(format=events.FORMAT) + kinds + "\n## Objects in fields\n\n" + objects
+
+
+def _kind(title: str, kind: type, level: str = "##") -> str:
+    said = comments(kind)
+    doc = (
+        inspect.getdoc(kind)
+        if "__doc__" in vars(kind) and not (kind.__doc__ or "").startswith(f"{kind.__name__}(")
+        else ""
+    )
+    rows = [_field(field, said.get(field.name, "")) for field in fields(kind) if field.name != "at"]
+    table = "| field | type | default | |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" if rows else ""
+    return f"{level} {title}\n\n{doc or MEANING.get(kind.__name__, '')}\n\n{table}"
+
+
+def _field(field: Field[Any], said: str) -> str:
+    default = "needed" if field.default is MISSING else f"`{field.default!r}`"
+    kind = str(field.type).replace("|", "\\|")
+    return f"| `{field.name}` | `{kind}` | {default} | {_cell(said)} |"
+
+
+def comments(kind: type) -> dict[str, str]:
+    """The `#:` comments behind the fields of a class."""
+    source = inspect.getsource(kind)
+    lines, found = source.splitlines(), {}
+    for node in ast.parse(inspect.cleandoc(source)).body[0].body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            line = lines[node.end_lineno - 1]  # type: ignore[operator]
+            if match := re.search(r"#:? (.*)$", line):
+                found[node.target.id] = match[1]
+    return found
+
+
+#: what the events mean whose types say nothing
+MEANING = {
+    "Header": "First and once: pool, classes, strategy, seed, labels that exist already.",
+    "Ask": "A batch was asked for.",
+    "Tell": "Labels of asked ids, or of others (`unasked`).",
+    "Relabel": "A corrected label.",
+    "Skip": "Nobody can label these.",
+    "Unskip": "Back to the pool with skipped ids.",
+    "Release": "Back to the pool with asked ids.",
+    "Decide": "Labels set by one person, whatever others said.",
+    "Remark": "A comment on an example, or a flag.",
+    "SetAside": "A test sample, never trained on.",
+    "AddClass": "A new class.",
+    "Use": "Another strategy from here on.",
+    "NewPool": "The pool has grown.",
+    "Withdraw": "Examples left the pool.",
+    "Return": "Withdrawn examples came back.",
+    "Lost": "Written by a repair in place of a line that it could not save.",
+    "Start": "An experiment: first and once.",
+    "Round": "An experiment: one model, its accuracy and the batch that it picked.",
+    "Resume": "An experiment goes on after a stop.",
+    "Failed": "An experiment ended with an error.",
+    "End": "An experiment is finished.",
+}

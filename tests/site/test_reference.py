@@ -1,0 +1,134 @@
+"""The reference is whole: every public name, parameter, command, option, event, field and address."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import badge
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "tools"))
+import reference  # noqa: E402
+
+MODULES = (
+    "badge", "badge.cluster", "badge.data", "badge.errors", "badge.experiment", "badge.journal", "badge.report",
+    "badge.samplers", "badge.stats", "badge.strategies", "badge.training", "badge.training.networks",
+)  # fmt: skip
+SHOWN = [name for page in reference.PYTHON.values() for name in page.names]
+
+
+def named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def public_names() -> set[str]:
+    found = set()
+    for module in MODULES:
+        room = importlib.import_module(module)
+        names = [name for name in room.__all__ if not inspect.ismodule(getattr(room, name))]
+        found |= {f"{module}.{name}" for name in names}
+    return found - {"badge.training.Trainer"}  # badge.Trainer
+
+
+def test_every_public_name_has_its_place() -> None:
+    rooms = {f"badge.{name}" for name in badge.__all__ if inspect.ismodule(getattr(badge, name))}
+    assert rooms - {"badge.labelling", "badge.networks"} <= set(MODULES)
+    assert sorted(SHOWN) == sorted(public_names())
+
+
+def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions, constructors that people call, and public methods. Tuples and tables of results are made by badge."""
+    for path in SHOWN:
+        thing = named(path)
+        if inspect.isfunction(thing):
+            yield path, thing
+        elif inspect.isclass(thing) and not issubclass(thing, tuple):
+            called = "__init__" in vars(thing) and not getattr(thing, "_is_protocol", False)
+            if called and path not in ("badge.Explanation", "badge.stats.Results"):
+                yield path, thing
+            for name, value in vars(thing).items():
+                method = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+                if inspect.isfunction(method) and not name.startswith("_") and name not in reference.INNER:
+                    yield f"{path}.{name}", method
+
+
+def undocumented(function: Callable[..., Any]) -> list[str]:
+    """Parameters without a line of their own under `Args:`."""
+    said = re.search(r"^Args:\n((?: {4}.*\n|\n)*)", (inspect.getdoc(function) or "") + "\n", re.MULTILINE)
+    entries = set(re.findall(r"^ {4}(\w+): \S", said[1], re.MULTILINE)) if said else set()
+    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls", *entries)]
+
+
+#: results and inner doors of the study, whose constructors nobody calls
+MADE_BY_BADGE = {"badge.experiment.Outcome", "badge.journal.Repair"}
+#: told where the class is described
+SHORT = {"badge.strategies.ALBL.picked", "badge.strategies.ALBL.observe", "badge.strategies.ALBL.restore",
+         "badge.journal.InMemory.append"}  # fmt: skip
+CALLED = [(path, one) for path, one in callables() if path not in MADE_BY_BADGE | SHORT]
+
+
+@pytest.mark.parametrize(("path", "function"), CALLED, ids=[path for path, _ in CALLED])
+def test_every_parameter_is_documented_in_place(path: str, function: Callable[..., Any]) -> None:
+    assert undocumented(function) == []
+
+
+def test_a_missing_parameter_is_seen() -> None:
+    def documented(a: int, b: int) -> None:
+        """Something.
+
+        Args:
+            a: the first.
+        """
+
+    assert undocumented(documented) == ["b"]
+    assert len(CALLED) > 90
+    doc = inspect.getdoc(badge.select) or ""
+    assert len(inspect.signature(badge.select).parameters) == 18 and "as in `badge.predict`" not in doc
+
+
+@pytest.mark.parametrize("path", [path for path in SHOWN if path.count(".") == 1])
+def test_the_first_doors_have_examples(path: str) -> None:
+    thing = named(path)
+    if inspect.isfunction(thing) or (inspect.isclass(thing) and path != "badge.Explanation"):
+        assert ">>>" in (thing.__doc__ or "")
+
+
+def test_every_command_and_option_is_listed() -> None:
+    text = reference.commands_page()
+    for name in ("select", "label", "label-studio", "run", "grid", "report", "export", "demo", "strategies"):
+        assert f"## `badge {name}`" in text
+    for name in ("show", "check", "repair", "erase", "export", "import"):
+        assert f"## `badge journal {name}`" in text
+    assert "`--probabilities`" in text and "`--embeddings`" in text and "[bold]" not in text
+
+
+def test_every_event_and_field_of_the_journal_is_listed() -> None:
+    from dataclasses import fields
+
+    from badge.journal.schema import KINDS
+
+    text = reference.format_page()
+    for name, kind in KINDS.items():
+        section = text[text.index(f"\n## `{name}`\n") :][:6000]
+        assert section.splitlines()[3], f"{name} has no words"
+        for field in fields(kind):
+            assert field.name == "at" or f"| `{field.name}` |" in section
+
+
+def test_every_address_of_the_page_is_listed() -> None:
+    source = (ROOT / "src" / "badge" / "labelling" / "server.py").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+    reads = {f"GET {path}" for path in re.findall(r'reads\("([^"]+)"', source)}
+    writes = {f"POST /api/{name}" for name in re.findall(r"writes\(\w+\.(\w+)", source)}
+    pages = {f"GET {path}" for path in re.findall(r'^    "(/\w*)": \(', source, re.MULTILINE)}
+    assert len(reads | writes | pages) > 20
+    assert set(re.findall(r"`((?:GET|POST) [^`]+)`", page)) == reads | writes | pages
