@@ -12,6 +12,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 from reference import COMMANDS, FORMAT, PYTHON, commands_page, format_page, python_page
+from tutorials import EXAMPLES, index_page, tutorial
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -30,9 +31,14 @@ MATH = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1
 def on_files(files: Any, config: Any) -> Any:
     for uri, source in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text(encoding="utf-8")))
-    made = {uri: python_page(page) for uri, page in PYTHON.items()}
-    for uri, text in {**made, COMMANDS: commands_page(), FORMAT: format_page()}.items():
-        files.append(File.generated(config, uri, content=text))
+    made: dict[str, str | bytes] = {uri: python_page(page) for uri, page in PYTHON.items()}
+    made |= {COMMANDS: commands_page(), FORMAT: format_page(), "tutorials/index.md": index_page()}
+    for name in EXAMPLES:
+        found = tutorial(name)
+        made |= {f"tutorials/{name}.md": found.page, f"tutorials/{name}.ipynb": found.notebook}
+        made |= {f"tutorials/{file}": image for file, image in found.pictures.items()}
+    for uri, content in made.items():
+        files.append(File.generated(config, uri, content=content))
     return files
 
 

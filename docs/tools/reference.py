@@ -134,7 +134,7 @@ PYTHON: dict[str, Page] = {
 
 def python_page(page: Page) -> str:
     hidden = ", ".join(f'"!^{name}$"' for name in sorted(INNER))
-    options = f'    options:\n      filters: ["!^_", {hidden}]\n'
+    options = f'    options:\n      filters: ["!^_(?!_call__$)", {hidden}]\n'
     return f"# {page.title}\n\n{page.words}\n\n" + "\n".join(f"::: {name}\n{options}" for name in page.names)
 
 

@@ -27,18 +27,20 @@ __all__ = ["Declaration", "Stateful", "Strategy", "declaration", "declare", "lis
 
 
 class Strategy(Protocol):
-    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order.
-
-    Args:
-        outputs: what the model says about the examples that may be picked.
-        k: number of examples to pick.
-        rng: where everything random comes from.
-        labeled: the outputs of the labelled examples, if there are any.
-    """
+    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order."""
 
     def __call__(
         self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
-    ) -> NDArray[np.int64]: ...
+    ) -> NDArray[np.int64]:
+        """Pick.
+
+        Args:
+            outputs: what the model says about the examples that may be picked.
+            k: number of examples to pick.
+            rng: where everything random comes from.
+            labeled: the outputs of the labelled examples, if there are any.
+        """
+        ...
 
 
 @runtime_checkable

@@ -1,0 +1,59 @@
+# %% [markdown]
+# # Cold start: the first labels
+#
+# Before the first label there is no model that could be unsure of anything. What there often is: embeddings of a
+# pretrained model. From them a cold start picks examples that are typical and different from each other. Here the
+# embeddings are the first principal components of digits.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+
+import badge
+
+digits = load_digits()
+embeddings = PCA(20, random_state=0).fit_transform(digits.data).astype(np.float32)
+truth = digits.target
+out = badge.Outputs(embeddings=embeddings)
+
+# %% [markdown]
+# Ten labels for ten classes: how many classes does each strategy hit, and what is a model worth that has seen nothing
+# else?
+
+# %%
+NAMES = ("typiclust", "maxherding", "kmeanspp", "rand")
+found = {}
+for name in NAMES:
+    runs = []
+    for seed in range(5):
+        ids = badge.select_from(out, k=10, strategy=name, seed=seed)
+        model = LogisticRegression(max_iter=1000).fit(embeddings[ids], truth[ids])
+        runs.append((len(set(truth[ids])), model.score(embeddings, truth)))
+    found[name] = np.array(runs)
+    print(f"{name:10} classes among 10 labels {found[name][:, 0].mean():4.1f}, accuracy {found[name][:, 1].mean():.2f}")
+
+# %% [markdown]
+# A learner takes the same names: `first="typiclust"` picks until there is a model, then the strategy takes over.
+
+# %%
+learner = badge.ActiveLearner(
+    embeddings, LogisticRegression(max_iter=1000), classes=10, seed=0, first="typiclust", embeddings=embeddings
+)
+for k in (10, 10, 10):
+    ids = learner.ask(k)
+    learner.tell(ids, truth[ids])
+print(f"accuracy with 30 labels: {learner.score(embeddings, truth):.2f}")
+
+# %%
+first = badge.select_from(out, k=10, strategy="typiclust", seed=0)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[1, 1.2])
+left.bar(NAMES, [found[name][:, 1].mean() for name in NAMES], color="tab:blue")
+left.set(ylabel="accuracy with ten labels", title="means of five seeds")
+left.tick_params(axis="x", rotation=20)
+right.imshow(digits.images[first].reshape(2, 5, 8, 8).transpose(0, 2, 1, 3).reshape(16, 40), cmap="gray_r")
+right.set_title("typiclust: the first ten to label")
+right.axis("off")
+plt.show()

@@ -1,0 +1,79 @@
+# %% [markdown]
+# # Images: fewer labels for a small network
+#
+# You have images without labels and a network in PyTorch. Each round you train it on the labels so far, ask
+# `badge.select` which images to label next, and label those. Here the images are scikit-learn's handwritten digits,
+# and the labels are looked up instead of asked for.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+import badge
+
+torch.set_num_threads(1)
+digits = load_digits()
+images = torch.tensor(digits.images / 16, dtype=torch.float32)[:, None]  # [1797, 1, 8, 8]
+labels = torch.tensor(digits.target)
+pool, test = images[:1300], images[1300:]
+
+
+# %% [markdown]
+# Any network works as it is. This one has one convolution.
+
+
+# %%
+def train(ids):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(576, 32), nn.ReLU(), nn.Linear(32, 10))
+    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
+    for _ in range(40):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(pool[ids]), labels[ids]).backward()
+        optimizer.step()
+    return net
+
+
+def accuracy(net):
+    with torch.no_grad():
+        return (net(test).argmax(1) == labels[1300:]).float().mean().item()
+
+
+# %% [markdown]
+# Eight rounds of 20 labels, once with badge and once at random. `exclude` holds what has a label already.
+
+
+# %%
+def rounds(strategy, seed=0):
+    ids = np.random.default_rng(seed).permutation(len(pool))[:20]
+    found = []
+    for number in range(8):
+        net = train(ids)
+        found.append(accuracy(net))
+        picks = badge.select(net, pool, k=20, strategy=strategy, seed=number, exclude=ids)
+        ids = np.concatenate([ids, picks])
+    return found, picks
+
+
+curves = {strategy: rounds(strategy) for strategy in ("badge", "rand")}
+for strategy, (found, _) in curves.items():
+    print(strategy, [round(value, 2) for value in found])
+
+# %% [markdown]
+# The curves, and the last 20 images that badge asked for. One seed is an example, not a measurement: [the
+# results](../results.md) have many seeds and data sets.
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+for strategy, (found, _) in curves.items():
+    left.plot(range(20, 180, 20), found, marker="o", label=strategy)
+left.set(xlabel="number of labels", ylabel="test accuracy")
+left.legend()
+tiles = pool[curves["badge"][1], 0].reshape(4, 5, 8, 8).permute(0, 2, 1, 3).reshape(32, 40)
+right.imshow(tiles, cmap="gray_r")
+right.set_title("asked for in the last round")
+right.axis("off")
+plt.show()

@@ -1,0 +1,71 @@
+# %% [markdown]
+# # A team that labels
+#
+# Three people label one pool over weeks. Each example is labelled by two of them, some are skipped, one person is
+# careless. The learner keeps every answer in a journal, trains on the majority, says how far people agree and whether
+# more labels are worth it. With a browser the same loop is `badge label reviews.csv --people ann,ben,cat`.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+import badge
+
+iris = load_iris()
+names = list(iris.target_names)
+rng = np.random.default_rng(0)
+x = np.repeat(iris.data, 4, axis=0) + rng.normal(scale=0.15, size=(600, 4))
+truth = np.array(names)[np.repeat(iris.target, 4)]
+CARE = {"ann": 0.97, "ben": 0.95, "cat": 0.75}  # how often each is right
+
+
+def says(person, id):
+    return truth[id] if rng.random() < CARE[person] else str(rng.choice(names))
+
+
+def opened():
+    model = LogisticRegression(max_iter=1000)
+    return badge.ActiveLearner(x, model, classes=names, strategy="badge", seed=0, journal="flowers.jsonl")
+
+
+# %% [markdown]
+# A week of work: ask for examples with two opinions each, tell what each person says, skip what nobody can decide.
+
+
+# %%
+def week(learner, count):
+    ids = learner.ask(count, people=2)
+    for number, id in enumerate(ids):
+        for person in np.roll(list(CARE), number)[:2]:
+            learner.tell([id], [says(person, id)], by=str(person))
+    ties = learner.agreement().ties
+    for id in ties:  # someone decides where two disagree
+        learner.relabel(id, truth[id])
+
+
+learner = opened()
+week(learner, 30)
+learner.close()  # the machine goes down …
+
+learner = opened()  # … and the next week goes on from the journal
+for _ in range(5):
+    week(learner, 12)
+print(learner)
+print(learner.agreement())
+print(learner.advice())
+
+# %% [markdown]
+# Who agrees with whom (Cohen's κ: 1 is always, 0 is by chance), and how often the models were right about what they
+# asked for, before they saw the label. Cat needs a word.
+
+# %%
+kappa = learner.agreement().kappa
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+left.bar([" and ".join(pair) for pair in kappa], list(kappa.values()), color="tab:blue")
+left.set(ylabel="Cohen's κ", ylim=(0, 1), title="agreement")
+right.plot([row.prequential for row in learner.history if row.prequential is not None])
+right.set(xlabel="answers", ylabel="share that the models had right", ylim=(0, 1.02), title="before they saw the label")
+plt.show()
+learner.close()
