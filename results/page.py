@@ -11,7 +11,7 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from badge import stats
-from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
+from badge.core.catalog import PAPER_STRATEGIES
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
 from badge.report.drawings import Heat, Lines, accuracy_lines
@@ -20,6 +20,7 @@ from badge.report.saving import save
 from badge.report.sections.saved import interval, saved_dots
 from badge.stats import Results, Saving, Setting
 from results import ABOUT, ABOUT_FROZEN, ABOUT_TIMES, FROZEN, TABLE, TIMES, VARIANTS
+from results.budgets import SHARES, labels_needed
 from results.claims import claims
 from results.claims_of_samplers import by_seed
 from results.frozen import tables
@@ -300,13 +301,14 @@ def _matrix(statistics: Statistics | None) -> list[str]:
         "The last row is the column's average, lower is better. The averages by batch size and by network:",
     ]
     for title, by in (("batch size", "batch_size"), ("network", "model")):
+        groups = {**stats.group_by(statistics.penalty, by), "all": overall}
         rows = [
             [
                 f"{group:,}" if isinstance(group, int) else group,
                 str(matrix.settings),
                 *(f"{v:.2f}" for v in matrix.averages.tolist()),
             ]
-            for group, matrix in stats.group_by(statistics.penalty, by).items()
+            for group, matrix in groups.items()
         ]
         lines += ["", *table([title, "settings", *overall.strategies], rows)]
     return lines
@@ -450,7 +452,7 @@ def _going_on(about: dict[str, Any]) -> list[str]:
 
 
 def readme_part(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
-    """The README's picture and table; before there is anything to compare, the demo's picture."""
+    """The README's table of labels saved; before there is anything to compare, the demo's picture."""
     done, planned = _cells(results, about)
     state = f"all {planned} planned cells" if done == planned else f"{done} of {planned} planned cells"
     if statistics is None:
@@ -464,20 +466,24 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
                 "",
             ]
         )
-    beaten, medians = statistics.penalty.overall, {entry.strategy: entry for entry in statistics.saved.medians}
+    paired = results.paired(PAPER_STRATEGIES)
+    assert paired is not None  # there are statistics
+    columns = [labels_needed(paired, PAPER_STRATEGIES, share) for share in SHARES.values()]
     rows = [
-        [f"`{name}`", f"{average:.2f}", "1" if name == REFERENCE else _ratio(medians.get(name))]
-        for name, average in zip(beaten.strategies, beaten.averages.tolist(), strict=True)
+        [f"`{name}`", *("not reached" if math.isinf(column[name]) else f"{column[name]:.2f}" for column in columns)]
+        for name in PAPER_STRATEGIES
     ]
-    header = ["strategy", "beaten: column average of the penalty matrix", "labels for `rand`'s final accuracy (95 %)"]
+    saved = next(entry for entry in statistics.saved.medians if entry.strategy == "badge")
     lines = [
-        "![Learning curves of our runs](docs/images/results-curves.png)",
+        "Labels that each strategy needs to be as good as random labels (`rand`), as a share of the random ones; below 1 is",
+        "better. Three points of a run: when random labelling has spent a quarter, half and all of its budget.",
         "",
-        *table(header, rows),
+        *table(["strategy", *(f"{name} of the budget" for name in SHARES)], rows),
         "",
-        f"Our own runs of the paper's experiments: {state}. The table is over the settings in which all seven",
-        f"strategies share two seeds or more ({beaten.settings}); lower is better in both columns. [Every claim of the",
-        "paper, with our number and a verdict](docs/results.md), comes from a table in this repository by `make results`.",
+        f"Medians over {statistics.penalty.overall.settings} settings of our own runs ({state}). At the end the",
+        f"95 % interval of `badge` is {interval(saved)}.",
+        "[Results](docs/results.md): curves, who beats whom, and every claim of the paper with our number, from a table in",
+        "this repository by `make results`.",
         "",
     ]
     return "\n".join(lines)

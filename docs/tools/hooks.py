@@ -45,6 +45,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links to files of the repository lead to their page, or to a copy under files/."""
     uri = page.file.src_uri
+    markdown = markdown.replace("<!-- labels saved -->", labels_saved())
     folder = (ROOT / PAGES[uri]).parent if uri in PAGES else (DOCS / uri).parent
 
     def resolved(match: re.Match[str]) -> str:
@@ -57,6 +58,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return posixpath.relpath(place, posixpath.dirname(uri) or ".")
 
     return LINK.sub(resolved, markdown)
+
+
+def labels_saved() -> str:
+    """The README's table, which `make results` writes."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.split("<!-- results -->")[1].split("<!-- /results -->")[0].replace("](docs/", "](")
 
 
 def place_of(target: Path) -> str | None:
@@ -81,4 +88,5 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
 def mathml(match: re.Match[str]) -> str:
     """MathML of a formula in TeX: every browser of today draws it, without a script and without a font of ours."""
     display = "block" if match[1] == "div" else "inline"
-    return convert(html.unescape(match[2]).strip(), display=display)
+    made = convert(html.unescape(match[2]).strip(), display=display)
+    return f'<div class="formula" tabindex="0">{made}</div>' if display == "block" else made

@@ -19,6 +19,7 @@ from badge.stats import Results, Setting
 from fake_grid import SPEED, fake_grid, write_journals
 from journal_lines import write_journal
 from results import ABOUT, ROOT, TABLE
+from results.budgets import labels_needed
 from results.claims import claims
 from results.claims_of_samplers import cost
 from results.collect import collect_runs
@@ -71,8 +72,14 @@ def test_the_same_table_makes_the_same_files(made: Path, tmp_path: Path) -> None
     for image in re.findall(r"\]\((images/[^)]+)\)", page):
         assert (one / "docs" / image).exists()
     readme = (one / "README.md").read_text(encoding="utf-8")
-    assert readme.startswith("above\n<!-- results -->\n![") and readme.endswith("<!-- /results -->\nbelow\n")
+    assert readme.startswith("above\n<!-- results -->\nLabels that") and readme.endswith("<!-- /results -->\nbelow\n")
     assert "old" not in readme and "45 of 54 planned cells" in readme and "| `badge` |" in readme
+
+
+def test_labels_needed_by_budget() -> None:
+    """In the example badge is at 0.8, rand's accuracy with 500 labels, with 300; at 0.6, rand's with 300, with 200."""
+    needed = {share: labels_needed(stats.example(), ["badge", "rand"], share) for share in (0.5, 1.0)}
+    assert needed == {0.5: {"badge": 2 / 3, "rand": 1.0}, 1.0: {"badge": 0.6, "rand": 1.0}}
 
 
 def test_without_torch(made: Path, tmp_path: Path) -> None:

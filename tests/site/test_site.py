@@ -72,6 +72,14 @@ def test_a_foreign_load_is_seen() -> None:
     assert len(foreign(Page(text).loads)) == 4
 
 
+def test_formulas_are_drawn_without_a_script(site: Path) -> None:
+    page = (site / "explanation" / "mathematics" / "index.html").read_text(encoding="utf-8")
+    drawn = re.findall(r"<math.*?</math>", page, re.DOTALL)
+    assert len(drawn) > 40
+    assert not [one for one in drawn if "\\" in one], "a command of TeX that the converter does not know"
+    assert "arithmatex" not in page and "$$" not in page
+
+
 def test_links_lead_somewhere(site: Path, pages: dict[str, Page]) -> None:
     dead = []
     for url, page in pages.items():
