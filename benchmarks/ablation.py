@@ -23,7 +23,6 @@ from badge.core.rows import Here
 from badge.features import Features, gradient_embedding
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
-from badge.samplers.nearest.centres import Centres
 from badge.samplers.shard import Shard
 from benchmarks.inputs import Input, load, trained
 
@@ -43,20 +42,11 @@ def _without_outlines() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _without_reach() -> Iterator[None]:
-    with mock.patch.object(
-        Centres, "within_reach", lambda self, sq_norms, best, first: torch.arange(first, self.count)
-    ):
-        yield
-
-
 #: name -> (how the tuning differs, what is replaced meanwhile)
 VARIANTS: dict[str, tuple[dict[str, int], Callable[[], object]]] = {
     "all": ({}, _nothing),
     "sketch": ({"sketch_from": NEVER}, _nothing),
     "outlines": ({}, _without_outlines),
-    "reach of norms": ({}, _without_reach),
     "sketch and outlines": ({"sketch_from": NEVER}, _without_outlines),
 }
 

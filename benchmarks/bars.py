@@ -238,6 +238,13 @@ def coreset(lab: Lab) -> list[Bar]:
     return [quick, Bar(**{**vars(bar), "note": seconds + bar.note})]
 
 
+def devices(lab: Lab) -> list[Bar]:
+    """How often the host waits for a device, counted without one."""
+    from benchmarks.devices import devices as counted
+
+    return counted(lab)
+
+
 def doors(lab: Lab) -> list[Bar]:
     """What validation, the pass over a pool and an answer to a wrong call cost over what they lead to."""
     from benchmarks.doors import doors as measured
@@ -257,6 +264,7 @@ SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "growth": growth,
     "kdpp": kdpp,
     "coreset": coreset,
+    "devices": devices,
     "doors": doors,
     "memmap": memmap,
 }

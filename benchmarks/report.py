@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,9 +106,18 @@ Rows = list[list[str]]
 
 
 def bar_rows(results: dict[str, Any]) -> Rows:
-    """what, threads, must, goal, measured, verdict, note."""
+    """what, threads, must, goal, measured, verdict, note; of the sections that have no table of their own."""
+    return _bars([b for b in results.get("bars", []) if b["section"] not in OWN_TABLE])
+
+
+def section_rows(section: str, results: dict[str, Any]) -> Rows:
+    """The same of one section."""
+    return _bars([b for b in results.get("bars", []) if b["section"] == section])
+
+
+def _bars(bars: list[dict[str, Any]]) -> Rows:
     rows = []
-    for b in results.get("bars", []):
+    for b in bars:
         limits = [
             f"{b['sense']} {number(b[name], b['unit'])}" if b[name] is not None else "–" for name in ("must", "goal")
         ]
@@ -201,8 +211,14 @@ def cost_rows(results: dict[str, Any]) -> Rows:
     return [[c["what"], number(c["ratio"], "×")] for c in results.get("costs", [])]
 
 
-_TABLES = {
-    "bars": ("The bars", ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"], bar_rows),
+BAR_COLUMNS = ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"]
+#: Sections of bars that are a table of the page.
+OWN_TABLE = ("devices", "noticed")
+
+_TABLES: dict[str, tuple[str, list[str], Callable[[dict[str, Any]], Rows]]] = {
+    "bars": ("The bars", BAR_COLUMNS, bar_rows),
+    "devices": ("Waits for a device", BAR_COLUMNS, partial(section_rows, "devices")),
+    "noticed": ("What people notice", BAR_COLUMNS, partial(section_rows, "noticed")),
     "timings": ("Times, and multiples of ours", ["input", "k", "threads", *CONTENDERS], timing_rows),
     "others": ("Other times", ["input", "k", "threads", "contender", "median", "repeats"], other_rows),
     "memory": ("Memory above the inputs", ["input", "k", "contender", "inputs", "peak", "of inputs"], memory_rows),
@@ -221,7 +237,7 @@ def tables(results: dict[str, Any]) -> list[Table]:
         rows = rows_of(results)
         if not rows:
             continue
-        shown = columns[:6] if title == "The bars" else columns  # the notes of the bars are too wide; times follow
+        shown = columns[:6] if columns is BAR_COLUMNS else columns  # the notes of the bars are too wide; times follow
         table = Table(*shown, title=title)
         for row in rows:
             table.add_row(

@@ -15,7 +15,7 @@ from torch import nn
 
 import badge
 from badge.errors import InputError
-from badge.features import Exact, Rows
+from badge.features import Dense, Exact, Rows
 from laws import ACCEPTED, as_sets, chi_square, kmeanspp_law, sq_dists, tally
 
 F = torch.nn.functional
@@ -286,3 +286,36 @@ def test_rows_do_not_depend_on_how_the_pool_is_kept() -> None:
     for kept in (np.asfortranarray(x), wide[::2, 5:38]):
         assert torch.equal(badge.Dense(kept).sq_norms, norms)
         assert badge.Dense(kept).rows(slice(3, 9)).factors[0].is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["rows", "columns", "every second"])
+def test_norms_found_by_the_check_of_outputs_are_the_same_bit_by_bit(layout: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    h = rng.normal(size=(9000, 2 * 77)).astype(dtype)
+    h = {"rows": h, "columns": np.asfortranarray(h), "every second": h[:, ::2]}[layout]
+    p = rng.dirichlet(np.ones(7), size=9000).astype(dtype)
+    known, unknown = badge.Outputs(p, h), badge.Outputs.trusted(torch.from_numpy(p), torch.from_numpy(h))
+    assert known.norms is not None and unknown.norms is None
+
+    def bits(out: badge.Outputs) -> list[torch.Tensor]:
+        some = out[np.arange(5000, 8000)]
+        return [
+            x.sq_norms for x in (badge.gradient_embedding(out), badge.gradient_embedding(some), Dense.embeddings(out))
+        ]
+
+    for x, y in zip(bits(known), bits(unknown), strict=True):
+        assert x.dtype == y.dtype and torch.equal(x, y)
+    one_by_one = torch.cat([badge.Dense(h[i : i + 1]).sq_norms for i in range(0, 9000, 97)])
+    assert torch.equal(bits(known)[2][::97], one_by_one)
+    # a norm of rounded numbers differs, in bits alone: picks would hardly tell
+    wrong = torch.linalg.vector_norm(torch.from_numpy(np.ascontiguousarray(h)).float(), dim=1).double().square()
+    assert not torch.equal(wrong.to(bits(known)[2].dtype), bits(known)[2])
+    assert badge.gradient_embedding(known, bias=True).norms is None
+
+
+def test_embeddings_that_overflow_in_a_norm_are_checked_one_by_one() -> None:
+    p = np.full((4, 2), 0.5)
+    assert badge.Outputs(p, np.full((4, 2), 1e200)).norms is None
+    with pytest.raises(InputError, match=r"NaN or inf in 1 row \(first: 2\)"):
+        badge.Outputs(p, np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0))

@@ -183,12 +183,14 @@ def test_rejects_a_forgotten_label() -> None:
 def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking candidates by their stale distances bends the law."""
 
-    def stale(survivors: Any, lens: Any) -> list[tuple[int, int]]:
-        at = survivors.position
-        return [(i, j) for i, j in near_pairs(survivors, lens) if at[i] == at[j]]
+    def stale(rows: Any, thresholds: Any, lens: Any) -> Any:
+        table = near(rows, thresholds, lens)
+        same = (rows.as_matrix()[:, None] == rows.as_matrix()).all(dim=2).numpy()
+        same[:, 0] = True  # the first row is a centre from before the block
+        return table & same
 
-    near_pairs = module.near_pairs
-    monkeypatch.setattr(module, "near_pairs", stale)
+    near = module.near
+    monkeypatch.setattr(module, "near", stale)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 
@@ -196,8 +198,8 @@ def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Going through the events in an order that depends on those not yet gone through bends the law."""
 
-    def look_ahead(stream: Any, size: int) -> Any:
-        found = survivors(stream, size)
+    def look_ahead(stream: Any, size: int, compare: bool) -> Any:
+        found = survivors(stream, size, compare)
         order = found.threshold.argsort(descending=True)
         return replace(
             found, position=found.position[order.numpy()], rows=found.rows[order], threshold=found.threshold[order]
@@ -205,6 +207,7 @@ def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> No
 
     survivors = module.Stream.survivors
     monkeypatch.setattr(module.Stream, "survivors", look_ahead)
+    monkeypatch.setattr(module, "FIRST_PICKS", 0)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 11)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 

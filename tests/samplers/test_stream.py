@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 import badge
-from badge.core.rows import LOST
+from badge.core.rows import LOST, Here
 from badge.features import Features
 from badge.outputs.parts import PartRows
 from badge.samplers import kcenter, kmeanspp
@@ -55,13 +56,13 @@ def pool(kind: str) -> tuple[Features, Features]:
 
 KINDS = ["float16", "float32", "float64", "dense", "bias", "wide"]
 TUNINGS = {
-    "blocks of 4": Tuning(block=4, first_block=4, top=1),
-    "blocks of 50": Tuning(block=50, first_block=50, top=50),
+    "blocks of 4": Tuning(block=4, first_block=4, top=1, few_centres=0),
+    "blocks of 50": Tuning(block=50, first_block=50, top=50, few_centres=40),
     "one block": Tuning(block=100_000, first_block=100_000, top=N - 1),
     "tiles of 7": Tuning(tile=7, part=3, young=1, anchors=2),
     "tiles of the pool": Tuning(tile=100_000, young=10_000),
-    "rows followed to the end": Tuning(follow=0.0, reachable=0.0),
-    "rows dropped at once": Tuning(follow=1.0, reachable=1.0, part=5),
+    "rows followed to the end": Tuning(follow=0.0, outlined=0.0),
+    "rows dropped at once": Tuning(follow=1.0, outlined=1.0, part=5),
     "outlined": Tuning(newest=3, part=4, few=2, block=20),
     "sketched": Tuning(sketch_from=1),
     "from another origin": Tuning(origin_from=1),
@@ -183,6 +184,20 @@ def test_bounds_only_save_work(function: Any) -> None:
     assert over(forgetful, K, np.random.default_rng(2)).tolist() == function(g, K, np.random.default_rng(2)).tolist()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_picks_from_the_first_events_are_those_of_the_whole_stream(kind: str) -> None:
+    x, _ = pool(kind)
+    fell_back = []
+    for features in (x, x[slice(0, 30)], x[np.arange(40) % 9]):
+        for seed, k in itertools.product(range(4), (1, 2, 7, 20)):
+            expected = kmeanspp_over(Here(features, Shard), k, np.random.default_rng(seed)).tolist()
+            found = module.first_picks(features, k, np.random.default_rng(seed))
+            fell_back.append(found is None)
+            assert found is None or found.tolist() == expected
+            assert kmeanspp(features, k, np.random.default_rng(seed)).tolist() == expected
+    assert 0 < sum(fell_back) < len(fell_back) / 2
+
+
 def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where events are drawn from what is known so far the law is right, and the picks depend on the blocks."""
 
@@ -195,11 +210,11 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
         shard.fresh = not shard.fresh
         return shard.masses
 
-    def survivors(stream: Any, size: int) -> Any:
+    def survivors(stream: Any, size: int, compare: bool) -> Any:
         found = stream.pool.tell(Shard.segments, [(stream.envelope,)])
         stream.cumulative = np.cumsum(np.concatenate(found))
         stream.mass = float(stream.cumulative[-1])
-        return right(stream, size)
+        return right(stream, size, compare)
 
     right = module.Stream.survivors
     monkeypatch.setattr(Shard, "fresh", True, raising=False)
@@ -251,6 +266,7 @@ RESTARTS: dict[str, tuple[int, dict[str, Any]]] = {
 def test_law_where_the_stream_is_restarted(name: str, forced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it comes, and after every fourth event: from norms where these have changed, else from all distances."""
     k, options = RESTARTS[name]
+    monkeypatch.setattr(module, "FIRST_PICKS", 0)
     if forced:
         for constant, value in (("CHECK", 4), ("RARE", 1), ("SHORTER", 1.0)):
             monkeypatch.setattr(module, constant, value)

@@ -27,10 +27,13 @@ __all__ = [
     "chunks",
     "name_rows",
     "native",
+    "row_norms",
 ]
 
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
 CHUNK_BYTES = 64 * 2**20
+#: Norms are computed in float64, from copies of about this many bytes, which stay in cache.
+NORM_BYTES = 2**22
 #: float32 holds every whole number up to this one.
 SINGLE_WHOLE = 2**24
 
@@ -144,6 +147,19 @@ def chunks(array: RowSource, limit: int = CHUNK_BYTES) -> Iterator[slice]:
     rows = max(1, limit // max(1, array.shape[1:].numel() * max(4, array.dtype.itemsize)))
     for start in range(0, len(array), rows):
         yield slice(start, min(start + rows, len(array)))
+
+
+def row_norms(x: Tensor) -> Tensor:
+    """The norm of each row, in float64. It depends on the row alone: not on its neighbours, strides or the number of rows.
+
+    >>> row_norms(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [5.0, 1.0]
+    """
+    rows = max(1, NORM_BYTES // (2 * max(1, x.shape[1])))
+    if len(x) > rows:
+        return torch.cat([row_norms(part) for part in torch.split(x, rows)])
+    norms: Tensor = torch.linalg.vector_norm(x.contiguous().double(), dim=1)
+    return norms
 
 
 def name_rows(rows: Tensor | NDArray[np.int64]) -> str:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from badge.errors import InputError
 
-__all__ = ["usable_device"]
+__all__ = ["chosen", "usable_device"]
+
+
+def chosen(mask: Tensor) -> Tensor:
+    """Positions where a mask holds, for work that does no harm elsewhere.
+
+    On a device these are all positions. To learn how many there are the host would wait for the device, which takes longer
+    than the work.
+    """
+    return mask.nonzero()[:, 0] if mask.device.type == "cpu" else torch.arange(len(mask), device=mask.device)
 
 
 def usable_device(device: str | torch.device) -> torch.device:

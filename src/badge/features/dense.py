@@ -8,6 +8,7 @@ from badge.core.arrays import as_tensor, check_finite
 from badge.core.rows import RowSource
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
+from badge.outputs import Outputs
 from badge.outputs.checks import check_scale
 
 __all__ = ["Dense"]
@@ -46,6 +47,13 @@ class Dense(Features):
         """Features of a matrix that was validated before (or that is read row block by row block); nothing is read."""
         self = cls.__new__(cls)
         self.factors = (matrix,)
+        return self
+
+    @classmethod
+    def embeddings(cls, outputs: Outputs) -> Dense:
+        """The embeddings of outputs, with their norms where these are known."""
+        self = cls.trusted(outputs.embeddings)
+        self.norms = outputs.norms
         return self
 
     def __getitem__(self, ids: Any) -> Dense:

@@ -128,5 +128,8 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     flag(bias, "bias")
     p, h = outputs.probabilities, outputs.embeddings
     if small(p):
-        return Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
-    return Gradient.trusted(p, h, bias, outputs.multilabel)
+        g = Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
+    else:
+        g = Gradient.trusted(p, h, bias, outputs.multilabel)
+    g.norms = None if bias else outputs.norms
+    return g

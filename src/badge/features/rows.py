@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from badge.core.arrays import as_index
+from badge.core.arrays import as_index, row_norms
 from badge.core.rows import Place, Remaining, RowSource, narrowed, place_of
 from badge.core.threads import threads_for
 from badge.errors import InputError
@@ -46,7 +46,12 @@ class Rows:
         return self.to(torch.float64)
 
     def on(self, device: torch.device | str) -> Rows:
-        return Rows(tuple(f.to(device) for f in self.factors))
+        """The rows on another device, in one copy."""
+        if self.factors[0].device == torch.device(device):
+            return self
+        widths = [f.shape[1] for f in self.factors]
+        moved = torch.split(torch.cat(self.factors, dim=1).to(device), widths, dim=1)
+        return Rows(tuple(f.contiguous() for f in moved))
 
     @staticmethod
     def cat(parts: Sequence[Rows]) -> Rows:
@@ -57,9 +62,9 @@ class Rows:
 
     def sq_norms(self, dtype: torch.dtype | None = None) -> Tensor:
         """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
-        norms = _norms(self.factors[0])
+        norms = row_norms(self.factors[0])
         for f in self.factors[1:]:
-            norms = norms * _norms(f)
+            norms = norms * row_norms(f)
         sq_norms: Tensor = norms.square_().to(self.factors[0].dtype if dtype is None else dtype)
         return sq_norms
 
@@ -94,6 +99,7 @@ class Features:
 
     factors: tuple[RowSource, ...]
     bias: bool = False  # append the constant 1 to the last factor
+    norms: RowSource | None = None  # of the rows of the last factor, [N, 1] in float64, where they are known
 
     @property
     def rank_bound(self) -> int:
@@ -140,6 +146,7 @@ class Features:
         """The features of the rows `ids`; nothing is read."""
         some = copy(self)
         some.factors = tuple(narrowed(f, ids) for f in self.factors)
+        some.norms = None if self.norms is None else narrowed(self.norms, ids)
         vars(some).pop("sq_norms", None)
         return some
 
@@ -160,9 +167,16 @@ class Features:
         sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
         # Written in place: small results kept between tiles would stop the heap from shrinking.
         for tile in self.tiles(LARGE_TILE_BYTES):
-            sq_norms[tile] = self.rows(tile).sq_norms()
-        check_norms(sq_norms)
+            sq_norms[tile] = self.rows(tile).sq_norms() if self.norms is None else self._known(self.norms[tile], tile)
+        check_norms(float(sq_norms.max()) if len(sq_norms) else 0.0, self.dtype)
         return sq_norms
+
+    def _known(self, norms: Tensor, tile: slice) -> Tensor:
+        """Squared norms of a tile in float64, from those of the last factor."""
+        product = norms[:, 0]
+        for f in self.derived(*(f[tile] for f in self.factors))[:-1]:
+            product = row_norms(f.to(self.dtype)) * product
+        return product.square()
 
     def sq_dists(self, other: Features) -> Tensor:
         """Squared distances of every row to the rows of `other`, [N, M]."""
@@ -193,17 +207,10 @@ def resolution(dtype: torch.dtype) -> float:
     return max(torch.finfo(dtype).eps, coarse if dtype == torch.float32 else 0.0)
 
 
-def _norms(x: Tensor) -> Tensor:
-    """The norm of each row in float64; of many rows in parts, so that no copy of all of them is made."""
-    parts = torch.split(x, max(1, LARGE_TILE_BYTES // (2 * max(1, x.shape[1]))))
-    norms = [torch.linalg.vector_norm(part.double(), dim=1) for part in parts]
-    return norms[0] if len(norms) == 1 else torch.cat(norms)
-
-
-def check_norms(sq_norms: Tensor) -> None:
+def check_norms(largest: float, dtype: torch.dtype) -> None:
     """Sums of a few squared norms must be numbers."""
-    if len(sq_norms) and not bool(sq_norms.max() < torch.finfo(sq_norms.dtype).max / 8):  # NaN is not below
-        single = sq_norms.dtype == torch.float32
+    if not largest < torch.finfo(dtype).max / 8:  # NaN is not below
+        single = dtype == torch.float32
         way_out = "scale the embeddings down" + ", or pass them as float64" * single
         raise InputError(f"squared norms overflow float{32 if single else 64}: {way_out}")
 

@@ -15,7 +15,7 @@ from badge.models.borrowed import borrowed
 from badge.models.options import Options
 from badge.outputs.sparse import SparseRows
 
-__all__ = ["Network", "Run", "Said", "model_dtype", "says_multilabel", "unwrap"]
+__all__ = ["Network", "Run", "Said", "model_dtype", "out_of_memory", "says_multilabel", "unwrap"]
 
 
 #: why outputs hold no embeddings where predict was told to leave them out
@@ -90,7 +90,9 @@ class Network:
 
     def __enter__(self) -> Network:
         with ExitStack() as stack:
-            self.device = stack.enter_context(borrowed(self.model, self.options.device))
+            device = self.options.device
+            assert device is None or isinstance(device, str | torch.device)  # Replicas gives each network one of a list
+            self.device = stack.enter_context(borrowed(self.model, device))
             self._watching = stack.enter_context(ExitStack())
             if scripted.is_scripted(self.model):
                 self._watch(scripted.ScriptRecorder(self.model))
@@ -132,7 +134,7 @@ class Network:
             with torch.no_grad(), _autocast(self.device, self.options.autocast), self.recorder.watching():
                 output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
-            if isinstance(error, BadgeError | torch.cuda.OutOfMemoryError):
+            if isinstance(error, BadgeError) or out_of_memory(error):
                 raise
             raise _cannot_run(error, [*args, *kwargs.values()], self.dtype) from error
         named = args[0] if self.takes is None and isinstance(args[0], Mapping) else kwargs
@@ -171,6 +173,12 @@ def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
     if autocast is None:
         return nullcontext()
     return torch.autocast(device.type, dtype=autocast if isinstance(autocast, torch.dtype) else None)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether a device has no memory left: CUDA has its own class of errors, other devices say so."""
+    own = isinstance(error, torch.cuda.OutOfMemoryError)
+    return own or (isinstance(error, RuntimeError) and "out of memory" in str(error))
 
 
 def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -> BadgeError:

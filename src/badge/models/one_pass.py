@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,12 +17,14 @@ from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import ModelError
 from badge.models import batches, digest
+from badge.models.batches import Batches
 from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
-from badge.models.network import Network, model_dtype, unwrap
+from badge.models.network import Network, Said, model_dtype, out_of_memory, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
+from badge.models.replicas import Replicas
 from badge.models.sinks import Arrays, Sink, Store
 from badge.models.text_pairs import check_pairs, known_classes
 from badge.outputs import Outputs
@@ -45,8 +47,9 @@ class Pass:
     pool: Any
     options: Options
     opened: OpenPool
-    batches: batches.Batches
-    runner: Network | Estimator
+    batches: Batches
+    runner: Network | Estimator | Replicas
+    smaller: Callable[[int], Batches] | None = None  # batches of another size, of a pool that has none of its own
 
     @classmethod
     def of(cls, model: Any, pool: Any, options: Options) -> Pass:
@@ -67,8 +70,13 @@ class Pass:
                 with random_state_kept():
                     check_pairs(opened.rows, opened.item, known_classes(plain))
             encoder = Encoder.of(options.reader, plain, options.max_length)
-            parts = batches.for_network(opened, plain, options.batch_size, encoder, network.takes)
-            return cls(plain, pool, options, opened, parts, network)
+
+            def sized(size: int) -> Batches:
+                return batches.for_network(opened, plain, size, encoder, network.takes)
+
+            runner = Replicas(network, options.device) if isinstance(options.device, tuple) else network
+            smaller = None if opened.loader is not None else sized
+            return cls(plain, pool, options, opened, sized(options.batch_size), runner, smaller)
         if not callable(getattr(model, "fit", None)):
             raise ModelError(
                 f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
@@ -93,8 +101,7 @@ class Pass:
             shown = bar("predicting", self.rows, enabled=self.options.progress)
             with closing(sink), self.runner as run, shown as advance:
                 advance(sink.done)
-                for rows, batch in self.batches(sink.done):
-                    said = run(rows, batch)
+                for rows, said in self._answers(run, sink):
                     if wanted and isinstance(said.embeddings, str):
                         raise ModelError(f"there are no embeddings: {said.embeddings}")
                     sink.write(said if wanted != "only" else said._replace(probabilities=None))
@@ -105,6 +112,26 @@ class Pass:
             log.info("no embeddings: %s", outputs.missing)
         return outputs
 
+    def _answers(self, run: Network | Estimator | Replicas, sink: Sink) -> Iterator[tuple[int, Said]]:
+        """(rows, what the model said) of the batches behind those that are done.
+
+        A device that has no memory left gets batches of a quarter of the size, once.
+        """
+        try:
+            yield from _in_order(run, self.batches(sink.done))
+            return
+        except RuntimeError as error:
+            smaller = self.options.batch_size // 4
+            if not out_of_memory(error):
+                raise
+            if self.smaller is None or not smaller:
+                raise _no_memory(error, "") from error
+            log.warning("out of memory: the pass goes on from row %d in batches of %d", sink.done, smaller)
+        try:
+            yield from _in_order(run, self.smaller(smaller)(sink.done))
+        except RuntimeError as error:
+            raise (_no_memory(error, f", in batches of {smaller} too") if out_of_memory(error) else error) from error
+
     def _store(self, out: str | os.PathLike[str]) -> Store:
         identity = {
             "model": digest.model_digest(self.model),
@@ -113,3 +140,14 @@ class Pass:
         }
         half = isinstance(self.model, nn.Module) and model_dtype(self.model) == torch.float16
         return Store(Writer(path_of(out, "out"), self.rows, identity), half)
+
+
+def _in_order(run: Network | Estimator | Replicas, some: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Said]]:
+    if isinstance(run, Replicas):
+        return run.answers(some)
+    return ((rows, run(rows, batch)) for rows, batch in some)
+
+
+def _no_memory(error: BaseException, tried: str) -> ModelError:
+    reason = " ".join(str(error).split())[:120]
+    return ModelError(f"the device has no memory left{tried} ({reason}): pass a smaller batch_size=, or device='cpu'")

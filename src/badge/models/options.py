@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -19,10 +19,13 @@ from badge.models.heads import named_head
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ClusterOptions", "Embeddings", "Options", "PassOptions", "takes_options"]
+__all__ = ["ClusterOptions", "Devices", "Embeddings", "Options", "PassOptions", "takes_options"]
 
 #: Which part of the outputs is asked for; `badge.predict` says what each value means.
 Embeddings = bool | Literal["only"] | None
+
+#: Where a model runs: a device, several, or (None) where it is.
+Devices = str | torch.device | Sequence[str | torch.device] | None
 
 Door = TypeVar("Door", bound=Callable[..., Any])
 
@@ -43,13 +46,14 @@ class ClusterOptions(TypedDict, total=False):
 class PassOptions(ClusterOptions, total=False):
     """Options of `badge.predict` and `badge.select`."""
 
-    device: str | torch.device | None
+    device: Devices
 
 
 #: What each option is for, as the doors' help says it.
 ABOUT = {
     "batch_size": "examples per forward pass (a DataLoader keeps its own).",
-    "device": "where to run; the model's own by default. The outputs are gathered on the host.",
+    "device": "where to run; the model's own by default. A list: a copy of the model on each device, and batches go to them "
+    "in turn. The outputs are gathered on the host.",
     "head": "the output layer, a module or its dotted name, where it cannot be found by itself.",
     "tokenizer": "for texts; pads batches that were tokenized without padding.",
     "processor": "the same for images: a transformers image processor, or any function of a list of examples.",
@@ -68,7 +72,7 @@ class Options:
     """How a pass is made. `embeddings` is chosen by the door: `predict` takes it, `select` derives it from the strategy."""
 
     batch_size: int = 256
-    device: str | torch.device | None = None
+    device: Devices = None
     head: str | nn.Module | None = None
     tokenizer: Any = None
     processor: Any = None
@@ -91,8 +95,13 @@ class Options:
             raise InputError(f"autocast must be True, a torch dtype or None, not {self.autocast!r:.60}")
         if not (self.embeddings is None or isinstance(self.embeddings, bool) or _is_only(self.embeddings)):
             raise InputError(f"embeddings must be True, False, 'only' or None, not {self.embeddings!r:.60}")
-        if self.device is not None:
-            usable_device(self.device)
+        if isinstance(self.device, list | tuple):
+            places = [usable_device(device) for device in self.device]
+            if not places or len(set(places)) < len(places):
+                raise InputError(f"device={list(map(str, self.device))}: a list names each of its devices once")
+            keep("device", places[0] if len(places) == 1 else tuple(places))
+        elif self.device is not None:
+            usable_device(self.device)  # type: ignore[arg-type]
         if self.tokenizer is not None and self.processor is not None:
             raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
         if self.reader is not None and not callable(self.reader):

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import as_index, as_tensor, check_finite
+from badge.core.arrays import as_index, as_tensor, check_finite, row_norms
 from badge.core.names import path_of
-from badge.core.rows import RowSource
+from badge.core.rows import RowSource, small
 from badge.errors import InputError
 from badge.outputs.checks import are_probabilities, check_rows, check_scale, check_shapes
 
@@ -53,6 +53,8 @@ class Outputs:
     _h: RowSource | None
     _rows: int
     _missing: str
+    #: ‖h‖ of each row, [N, 1] in float64, where the check of the embeddings found them
+    norms: RowSource | None = None
     #: the caller's names of the rows, where they came with the outputs
     ids: PartIds | NDArray[Any] | None = None
     #: where all of these rows, and no others, are on disk
@@ -65,7 +67,10 @@ class Outputs:
         h = None if embeddings is None else as_tensor(embeddings, "embeddings")
         p = p[:, None] if p is not None and p.ndim == 1 else p
         check_shapes(p, h)
-        check_rows(p, h, multilabel)
+        if h is not None and small(h):
+            norms = row_norms(h)[:, None]
+            self.norms = norms if bool(norms.sum().isfinite()) else None  # NaN and inf survive a sum
+        check_rows(p, h if self.norms is None else None, multilabel)
         check_scale(h)
         self._set(p, h, multilabel=multilabel)
 
@@ -130,18 +135,21 @@ class Outputs:
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
         out = Outputs.trusted(p, h, self._missing, self.multilabel)
         out._rows = len(self) if p is None and h is None else out._rows
+        out.norms = None if h is None or self.norms is None else change(cast(Tensor, self.norms))
         return out
 
     def only(self, names: frozenset[str]) -> Outputs:
         """The same without what is not among `names`, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
         out = Outputs.trusted(p, h, self._missing, self.multilabel)
-        out._rows = len(self)
+        out._rows, out.norms = len(self), self.norms
         return out
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:
         """The same embeddings, if any, with other valid probabilities."""
-        return Outputs.trusted(probabilities, self._h, self._missing, self.multilabel)
+        out = Outputs.trusted(probabilities, self._h, self._missing, self.multilabel)
+        out.norms = self.norms
+        return out
 
     @classmethod
     def from_logits(cls, logits: Any, embeddings: Any = None, multilabel: bool = False) -> Outputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -39,7 +40,9 @@ def sampler(function: Sampler) -> Sampler:
         check_features(features)
         k = check_k(k, len(features))
         check_rng(rng)
-        with torch.inference_mode(), torch.autocast(features.device.type, enabled=False):
+        kind = features.device.type
+        off = torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+        with torch.inference_mode(), off:
             return function(features, k, rng, *args, **kwargs)
 
     return cast(Sampler, outside)

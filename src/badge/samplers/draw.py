@@ -30,14 +30,8 @@ def places_in_rows(
     >>> places_in_rows(np.cumsum([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0]], axis=1), np.array([0, 1]), np.array([2.5, 1.0])).tolist()
     [2, 0]
     """
-    width = cumulative.shape[1]
-    flat, base = cumulative.ravel(), row * width
-    found = np.zeros(len(at), dtype=np.int64)  # entries that are not above, found bit by bit
-    for bit in reversed(range(width.bit_length())):
-        more = found + (1 << bit)
-        found = np.where((more <= width) & (flat[base + np.minimum(more, width) - 1] <= at), more, found)
-    last = (cumulative < cumulative[:, -1:]).sum(axis=1)
-    inside: NDArray[np.int64] = np.minimum(found, last[row])
+    sums = cumulative[row]
+    inside: NDArray[np.int64] = np.count_nonzero((sums <= at[:, None]) & (sums < sums[:, -1:]), axis=1)
     return inside
 
 

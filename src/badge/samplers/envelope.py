@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,10 +65,15 @@ class Masses:
         self.last = np.zeros((1, LEAF), dtype=values.dtype)
         self.last[0, : len(values) - whole] = values[whole:]
         leaves = np.zeros(-(-len(values) // SEGMENT) * (SEGMENT // LEAF))
+        kept = []
         for start in range(0, -(-len(values) // LEAF), PASS):
             mass = self._leaves(np.arange(start, min(start + PASS, -(-len(values) // LEAF))))
-            leaves[start : start + len(mass)] = mass.cumsum(axis=1)[:, -1]  # adds in order, on every machine
+            mass = mass.cumsum(axis=1)  # adds in order, on every machine
+            leaves[start : start + len(mass)] = mass[:, -1]
+            if len(values) <= SMALL:
+                kept.append(mass)
         self.leaves = leaves.reshape(-1, SEGMENT // LEAF).cumsum(axis=1)
+        self.all_leaves = np.concatenate(kept) if kept else None  # the cumulative masses of every leaf
 
     @property
     def segments(self) -> NDArray[np.float64]:
@@ -86,18 +90,12 @@ class Masses:
         leaf = places_in_rows(self.leaves, segment, rest)
         rest = rest - np.where(leaf > 0, self.leaves[segment, leaf - 1], 0.0)
         leaf += segment * (SEGMENT // LEAF)
-        if len(self.values) <= SMALL:
-            return leaf * LEAF + places_in_rows(self._all_leaves, leaf, rest)
+        if self.all_leaves is not None:
+            return leaf * LEAF + places_in_rows(self.all_leaves, leaf, rest)
         hit = np.zeros(self.leaves.size, dtype=bool)  # many events may fall on few leaves
         hit[leaf] = True
         cumulative = self._leaves(np.flatnonzero(hit)).cumsum(axis=1)
         return leaf * LEAF + places_in_rows(cumulative, (hit.cumsum() - 1)[leaf], rest)
-
-    @cached_property
-    def _all_leaves(self) -> NDArray[np.float64]:
-        """The cumulative masses of every leaf."""
-        cumulative: NDArray[np.float64] = self._leaves(np.arange(-(-len(self.values) // LEAF))).cumsum(axis=1)
-        return cumulative
 
     def _leaves(self, leaf: NDArray[np.int64]) -> NDArray[np.float64]:
         """U of all rows of some leaves, [n, LEAF]; 0 behind the last row."""

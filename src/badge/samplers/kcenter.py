@@ -88,8 +88,8 @@ def together(tops: list[Top]) -> Top:
     outside = min(tops, key=lambda top: (-top.outside, top.outside_position))
     return Top(
         np.concatenate([t.position for t in tops]),
-        Rows.cat([t.rows for t in tops]).on("cpu"),
-        torch.cat([t.sq_dists.cpu() for t in tops]),
+        Rows.cat([t.rows for t in tops]),
+        torch.cat([t.sq_dists for t in tops]),
         outside.outside,
         outside.outside_position,
     )

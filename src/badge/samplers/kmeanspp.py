@@ -12,8 +12,9 @@ of the pool and the seed alone. Blocks, threads, bounds and shards change how so
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,14 +25,15 @@ from numpy.typing import NDArray
 from badge.core.rows import Shards, shards
 from badge.core.threads import one_thread
 from badge.errors import InputError
-from badge.features import Exact, Features, Rows
+from badge.features import Features, Rows
 from badge.features.rows import check_same
+from badge.samplers.block import accept, behind, near
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
 from badge.samplers.envelope import Envelope
 from badge.samplers.nearest import Lens, Tuning, sum_of_norms
-from badge.samplers.shard import Events, Shard, Survivors
+from badge.samplers.shard import Events, Shard, Survivors, by_norms
 
 __all__ = ["kmeanspp", "kmeanspp_over"]
 
@@ -48,6 +50,13 @@ SHORTER, ROWS_PER_EVENT = 0.7, 64
 PICKED = 0.5
 #: Rebuild it from the distances of all rows once the events have cost more than that. An event costs this many products.
 PRODUCTS_PER_EVENT = 2**13
+
+# These do not.
+
+#: With few centres, at most this many events are compared with them and with each other in one product.
+FEW_EVENTS = 256
+#: At most this many picks from a pool of at most this many rows are looked for in the first events alone.
+FIRST_PICKS, FIRST_ROWS = 20, 2**16
 
 
 @sampler
@@ -85,8 +94,35 @@ def kmeanspp(
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
+    few = k <= FIRST_PICKS and len(features) <= FIRST_ROWS and features.place is None
+    if few and first == "uniform" and given is None:
+        before = rng.bit_generator.state
+        picks = first_picks(features, k, rng)
+        if picks is not None:
+            return picks
+        rng.bit_generator.state = before
     with one_thread():
         return kmeanspp_over(shards(features, Shard), k, rng, first, centres)
+
+
+def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+    """The same picks from the first CHECK events alone, without shards and bounds; None where these hold fewer than k.
+
+    Up to there U is that of the first centre. All events are compared with each other in one product.
+    """
+    start = int(rng.integers(len(features)))
+    draws = np.random.default_rng(rng.integers(2**63)).random((CHECK, 2))
+    centre = features.rows(slice(start, start + 1))
+    masses = by_norms(features.sq_norms, math.sqrt(float(centre.sq_norms(torch.float64))))
+    cumulative = np.cumsum(masses.segments)
+    if not cumulative[-1] > 0:
+        return None
+    segment, rest = located(cumulative, draws[:, 0] * cumulative[-1])
+    positions = masses.rows(segment, rest)
+    thresholds = torch.from_numpy(draws[:, 1] * masses.at(positions)).to(features.device)
+    rows = Rows.cat([centre, features.rows(torch.from_numpy(positions).to(features.device))])
+    accepted = accept(near(rows, behind(1, thresholds), Lens()), k)
+    return np.append(positions, start)[np.array(accepted) - 1] if len(accepted) == k else None
 
 
 def kmeanspp_over(
@@ -115,17 +151,19 @@ def kmeanspp_over(
         if stream.mass <= 0:  # D² is 0 everywhere
             return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
         size = min(pace.events(k - len(picks), stream.mass), stream.worth_drawing)
-        survivors = stream.survivors(size)
-        accepted = np.array(
-            accept(len(survivors.rows), near_pairs(survivors, pool.centres.lens), k - len(picks)), dtype=np.int64
-        )
+        # With few centres the events are compared with them and with each other in one product.
+        few = pool.centres.count if pool.centres.count <= pool.tuning.few_centres and size <= FEW_EVENTS else 0
+        survivors = stream.survivors(size, compare=not few)
+        rows = Rows.cat([pool.centres.since(0), survivors.rows]) if few else survivors.rows
+        table = near(rows, behind(few, survivors.threshold), pool.centres.lens)
+        accepted = np.array(accept(table, few + k - len(picks))[few:], dtype=np.int64) - few
         pace.went(size, survivors.compared, len(accepted), stream.mass)
         for some in stream.steps(size, survivors.event[accepted]):
             new = survivors.position[accepted[some]]
-            pool.add(survivors.rows[torch.from_numpy(accepted[some]).to(shards.device)], new)
             picks += new.tolist()
             if len(picks) == k:
                 break
+            pool.add(survivors.rows[torch.from_numpy(accepted[some]).to(shards.device)], new)
     return np.array(picks, dtype=np.int64)
 
 
@@ -183,17 +221,17 @@ class Stream:
         # If it does not pay with this number of centres, it does not pay with more.
         return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.centres.count * self.pool.centres.width
 
-    def survivors(self, size: int) -> Survivors:
-        """Those of the next `size` events that no centre rejects, in order."""
+    def survivors(self, size: int, compare: bool) -> Survivors:
+        """Those of the next `size` events that no centre rejects, in order; all of them unless `compare`."""
         self.before = self.rng.bit_generator.state
         draws = self.rng.random((size, 2))  # row by row, so that the stream does not depend on the size of blocks
-        at = draws[:, 0] * self.mass
-        segment = places(self.cumulative, at)
-        rest = at - np.concatenate([[0.0], self.cumulative])[segment]
+        segment, rest = located(self.cumulative, draws[:, 0] * self.mass)
         owner = np.searchsorted(self.first, segment, side="right") - 1
         mine = [np.flatnonzero(owner == i) for i in range(len(self.pool.heard))]
         events = [Events(segment[m] - self.first[i], rest[m], draws[m, 1]) for i, m in enumerate(mine)]
-        found = self.pool.tell(Shard.survivors, [(self.envelope, e) for e in events])
+        found = self.pool.tell(Shard.survivors, [(self.envelope, e, compare) for e in events])
+        if len(found) == 1:
+            return found[0]
         event = np.concatenate([m[s.event] for m, s in zip(mine, found, strict=True)])
         order = np.argsort(event)
         which = torch.from_numpy(order).to(self.pool.shards.device)
@@ -237,6 +275,12 @@ class Stream:
         return len(mass) > 0 and bool(mass[-1] >= PICKED * self.mass)
 
 
+def located(cumulative: NDArray[np.float64], at: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The segment in which each place of the mass falls, and the place within the segment's mass."""
+    segment = places(cumulative, at)
+    return segment, at - np.concatenate([[0.0], cumulative])[segment]
+
+
 @dataclass
 class Pace:
     """How many events to draw for a round, so that about `block` of them have to be compared with centres."""
@@ -254,33 +298,6 @@ class Pace:
         self.rounds += 1
         self.mass = max(compared / events * mass, min(self.mass, mass) / 4, mass / 1000)
         self.rate = max(accepted, 1) / max(compared, 1)
-
-
-def near_pairs(survivors: Survivors, lens: Lens) -> list[tuple[int, int]]:
-    """Pairs (i, j) of survivors with j before i and a squared distance of at most the threshold of i."""
-    exact = Exact.of(survivors.rows)
-    view = lens.look(exact)
-    probe = lens.probe(view)
-    close = lens.estimates(probe, view) < probe.limits(survivors.threshold)[:, None]
-    i, j = close.tril_(-1).nonzero(as_tuple=True)
-    near = (exact.sq_dists(i, exact, j) <= survivors.threshold[i]).nonzero()[:, 0]
-    return list(zip(i[near].tolist(), j[near].tolist(), strict=True))
-
-
-def accept(size: int, pairs: Iterable[tuple[int, int]], most: int) -> list[int]:
-    """Places of the accepted survivors: no survivor accepted before them is within their threshold.
-
-    >>> accept(4, [(1, 0), (2, 1), (3, 0)], most=9)
-    [0, 2]
-    """
-    near: dict[int, list[int]] = {}
-    for i, j in pairs:
-        near.setdefault(i, []).append(j)
-    rejected: set[int] = set()
-    for i in sorted(near):
-        if any(j not in rejected for j in near[i]):
-            rejected.add(i)
-    return [i for i in range(size) if i not in rejected][:most]
 
 
 def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses
 from badge.samplers.nearest import Bounds, Centres, Tuning, sum_of_norms
 
-__all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top"]
+__all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top", "by_norms"]
 
 #: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
 GLANCE = 16
@@ -123,26 +123,30 @@ class Shard:
         """The mass of U in each segment."""
         return self._catch_up(news, envelope).segments
 
-    def survivors(self, news: News | Sent, envelope: Envelope, events: Events) -> Survivors:
-        """Which of the events no centre rejects."""
-        masses = self._catch_up(news, envelope)
+    def survivors(self, news: News | Sent, envelope: Envelope, events: Events, compare: bool) -> Survivors:
+        """Which of the events no centre rejects; all of them where the driver compares them with the centres."""
+        masses, device = self._catch_up(news, envelope), self.features.device
         places = masses.rows(events.segment, events.rest)
-        ids = torch.from_numpy(places).to(self.features.device)
-        threshold = torch.from_numpy(events.mark * masses.at(places)).to(ids.device)
+        threshold = events.mark * masses.at(places)
+        index, limits = torch.from_numpy(places).to(device), torch.from_numpy(threshold).to(device)
+        if not compare:
+            everyone = np.arange(len(places))
+            return Survivors(everyone, self.start + places, self.features.rows(index), limits, len(places))
         # What is known rejects most events without work.
-        open_ = (threshold < self.bounds.at(ids)).nonzero()[:, 0]
-        kept, rows = [], []
-        for some in open_.chunk(-(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
-            exact, above = self.bounds.above(ids[some], threshold[some])
-            alive = above.nonzero()[:, 0]
+        open_ = np.flatnonzero((limits < self.bounds.at(index)).cpu().numpy())
+        kept, rows = [open_[:0]], []
+        for some in np.array_split(open_, -(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
+            which = torch.from_numpy(some).to(device)
+            exact, above = self.bounds.above(places[some], index[which], limits[which])
+            alive = np.flatnonzero(above.cpu().numpy())
             kept.append(some[alive])
-            rows.append(exact.rows[alive])
-        which = torch.cat(kept) if kept else open_
+            rows.append(exact.rows[torch.from_numpy(alive).to(device)])
+        left = np.concatenate(kept)
         return Survivors(
-            which.cpu().numpy(),
-            self.start + ids[which].cpu().numpy(),
+            left,
+            self.start + places[left],
             Rows.cat(rows) if rows else self.features.rows(slice(0, 0)),
-            threshold[which],
+            limits[torch.from_numpy(left).to(device)],
             len(open_),
         )
 
@@ -164,13 +168,13 @@ class Shard:
             ids, outside, outside_id = _largest(bounds.sq_dists, size)
             stale = bool((bounds.seen[ids] < self.centres.count).any())
             # Rows that turn out to be nearer than what is outside need not be followed further.
-            enough = torch.full_like(bounds.sq_dists[ids], np.nextafter(outside, -np.inf))
-            exact = bounds.update(ids, enough)
+            exact, found = bounds.update(
+                ids, torch.from_numpy(ids).to(self.features.device), np.nextafter(outside, -np.inf)
+            )
             self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
-            if not stale or int((bounds.sq_dists[ids] > outside).sum()) >= min(SETTLED, size):
+            if not stale or np.count_nonzero(found.numpy() > outside) >= min(SETTLED, size):
                 break
-        position = self.start + ids.cpu().numpy()
-        return Top(position, exact.rows, bounds.sq_dists[ids], outside, self.start + outside_id)
+        return Top(self.start + ids, exact.rows.on("cpu"), found, outside, self.start + outside_id)
 
     # --- what they share ---------------------------------------------------------------------------------------------
 
@@ -203,12 +207,16 @@ class Shard:
         if envelope.exact:
             self.bounds.update_all()
             return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
-        sq_norms = self.features.sq_norms.cpu().numpy()
         picked = self._mine(self.centres.positions[: envelope.count]) - self.start
-        return Masses(sq_norms, lambda some: sum_of_norms(torch.from_numpy(some), envelope.reach).numpy(), picked)
+        return by_norms(self.features.sq_norms, envelope.reach, picked)
 
 
-def _largest(values: Tensor, size: int) -> tuple[Tensor, float, int]:
+def by_norms(sq_norms: Tensor, reach: float, without: NDArray[np.int64] | None = None) -> Masses:
+    """The masses of U(x) = (‖x‖ + reach)², which is 0 on the rows `without`."""
+    return Masses(sq_norms.cpu().numpy(), lambda some: sum_of_norms(torch.from_numpy(some), reach).numpy(), without)
+
+
+def _largest(values: Tensor, size: int) -> tuple[NDArray[np.int64], float, int]:
     """Places of the `size` largest values, the lowest of equal ones, in order of place; and what is first outside.
 
     >>> ids, outside, place = _largest(torch.tensor([3.0, 1.0, 2.0, 2.0, 2.0]), 2)
@@ -216,9 +224,17 @@ def _largest(values: Tensor, size: int) -> tuple[Tensor, float, int]:
     ([0, 2], 2.0, 3)
     """
     if len(values) <= size:
-        return torch.arange(len(values), device=values.device), -1.0, len(values)
+        return np.arange(len(values)), -1.0, len(values)
     top = values.topk(size + 1, sorted=False)
     last = top.values.min()
-    above, level = top.indices[top.values > last], (values == last).nonzero()[:, 0]
+    at_last = values == last
+    if values.device.type == "cpu":
+        places, found, level = top.indices.numpy(), top.values.numpy(), np.flatnonzero(at_last.numpy())
+    else:  # one wait: float64 holds every position
+        lowest = torch.where(at_last, torch.arange(len(values), device=values.device), len(values))
+        level_there = lowest.topk(size + 1, largest=False).values
+        places, found, level = torch.stack([top.indices, top.values, level_there]).cpu().numpy()
+    above = places[found > found.min()].astype(np.int64)
+    level = level.astype(np.int64)
     room = size - len(above)
-    return torch.cat([above, level[:room]]).sort().values, float(last), int(level[room])
+    return np.sort(np.concatenate([above, level[:room]])), float(found.min()), int(level[room])

@@ -34,8 +34,8 @@ def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
     >>> sorted(i // 2 for i in badge.select_from(out, k=2, strategy="kmeanspp").tolist())
     [0, 1]
     """
-    given = None if labeled is None or not len(labeled) else Dense.trusted(labeled.embeddings)
-    return samplers.kmeanspp(Dense.trusted(outputs.embeddings), k, rng, given=given)
+    given = None if labeled is None or not len(labeled) else Dense.embeddings(labeled)
+    return samplers.kmeanspp(Dense.embeddings(outputs), k, rng, given=given)
 
 
 @listed("typiclust")

@@ -19,4 +19,4 @@ def coreset(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs
     """Coreset (Sener & Savarese 2018): furthest-first on embeddings, conditioned on all labelled examples."""
     if labeled is None:
         raise InputError("coreset is conditioned on the labelled examples: pass labeled= (their Outputs), or exclude=")
-    return samplers.kcenter(Dense.trusted(outputs.embeddings), k, rng, given=Dense.trusted(labeled.embeddings))
+    return samplers.kcenter(Dense.embeddings(outputs), k, rng, given=Dense.embeddings(labeled))

@@ -51,7 +51,7 @@ class Request:
         if declaration(chosen).labeled == "required" and labeled is None and exclude is None:
             raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
         rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
-        done = torch.unique(as_index([] if exclude is None else exclude, rows)).numpy()
+        done = np.empty(0, dtype=np.int64) if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
         outside = done[(done < 0) | (done >= rows)]
         if len(outside):
             raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")

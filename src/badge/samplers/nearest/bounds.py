@@ -8,11 +8,15 @@ comes out the same whatever was known before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.devices import chosen
 from badge.features import Exact, Features
 from badge.features.rows import LARGE_TILE_BYTES
 from badge.samplers.nearest.centres import Centres
@@ -24,8 +28,6 @@ __all__ = ["Bounds", "sum_of_norms"]
 
 #: The share that is added to a bound made from squared norms, which are rounded to float32.
 NORM_SLACK = 1e-6
-#: Rows that are sorted by norm together. A sort needs three times the memory of its result.
-SORTED = 2**20
 
 
 def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
@@ -38,75 +40,68 @@ def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
 class Group:
     """Rows that are compared with centres together."""
 
-    ids: Tensor
     place: Tensor  # of each among the rows that were asked for
     exact: Exact
     probe: Probe
     best: Tensor  # the smallest squared distance known of each
     enough: Tensor  # a row at most this far is not followed further
 
+    def __len__(self) -> int:
+        return len(self.place)
+
     def __getitem__(self, which: Tensor) -> Group:
-        return Group(
-            self.ids[which],
-            self.place[which],
-            self.exact[which],
-            self.probe[which],
-            self.best[which],
-            self.enough[which],
-        )
+        place, best, enough = self.place[which], self.best[which], self.enough[which]
+        return Group(place, self.exact[which], self.probe[which], best, enough)
 
 
 class Bounds:
     """Upper bounds on the squared distances of all rows to their nearest centres.
 
     The smaller of `sq_dists[i]` and the distances to the centres from number `seen[i]` on is the squared distance: what
-    is kept is either what the first `seen[i]` centres give, or not below what a later one gives.
+    is kept is either what the first `seen[i]` centres give, or not below what a later one gives. `seen` is on the host,
+    wherever the rows are: it tells which products to make.
     """
 
     def __init__(self, features: Features, centres: Centres) -> None:
         n, device = len(features), features.device
         self.features, self.centres, self.tuning = features, centres, centres.tuning
-        self.sq_norms = features.sq_norms
         self.sq_dists = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
-        self.seen = torch.zeros(n, dtype=torch.int32, device=device)
+        self.seen = np.zeros(n, dtype=np.int32)
         self.glanced = 0
         self.room = torch.empty(0, dtype=features.dtype, device=device)  # for products
 
-    def at(self, ids: Tensor) -> Tensor:
+    def at(self, index: Tensor) -> Tensor:
         """Upper bounds of some rows. D(x) ≤ ‖x‖ + ‖c‖ for the shortest centre c costs no product."""
-        return torch.minimum(self.sq_dists[ids], sum_of_norms(self.sq_norms[ids], self.centres.shortest))
+        by_norm = sum_of_norms(self.features.sq_norms[index], self.centres.shortest)
+        return torch.minimum(self.sq_dists[index], by_norm)
 
-    def above(self, ids: Tensor, thresholds: Tensor) -> tuple[Exact, Tensor]:
-        """The rows `ids`, and which of them are further than their threshold from every centre."""
-        exact = Exact.of(self.features.rows(ids))
-        found = self._lower(ids, exact, thresholds, decide=True)
+    def above(self, ids: NDArray[np.int64], index: Tensor, thresholds: Tensor) -> tuple[Exact, Tensor]:
+        """The rows `ids` (as a tensor, `index`), and which of them are further than their threshold from every centre."""
+        exact = Exact.of(self.features.rows(index))
+        found = self._lower(ids, index, exact, thresholds, decide=True)
         return exact, found > thresholds
 
-    def update(self, ids: Tensor, enough: Tensor | None = None) -> Exact:
-        """Bring the rows `ids` up to date, but for those found to be at most `enough` away."""
-        exact = Exact.of(self.features.rows(ids))
-        none = torch.full_like(ids, -torch.inf, dtype=torch.float64)
-        self._lower(ids, exact, none if enough is None else enough, decide=False)
-        return exact
+    def update(self, ids: NDArray[np.int64], index: Tensor, enough: float = -np.inf) -> tuple[Exact, Tensor]:
+        """The rows `ids`, and on the host their squared distances, exact but for those found to be at most `enough` away."""
+        exact = Exact.of(self.features.rows(index))
+        limits = torch.full((len(ids),), enough, dtype=torch.float64, device=index.device)
+        found = self._lower(ids, index, exact, limits, decide=False).cpu()
+        self.seen[ids[found.numpy() > enough]] = self.centres.count
+        return exact, found
 
     def update_all(self) -> None:
-        """Bring every row up to date: `sq_dists` are then the squared distances themselves.
-
-        Rows of similar norm go together, because centres of other norms are out of reach of all of them.
-        """
-        for start in range(0, len(self.sq_norms), SORTED):
-            order = self.sq_norms[start : start + SORTED].argsort().add_(start)
-            for ids in torch.split(order, self.tuning.tile):
-                open_ = ids[self.sq_dists[ids] > 0]
-                if len(open_):
-                    self.update(open_)
+        """Bring every row up to date: `sq_dists` are then the squared distances themselves."""
+        for start in range(0, len(self.seen), self.tuning.tile):
+            index = (self.sq_dists[start : start + self.tuning.tile] > 0).nonzero()[:, 0].add_(start)
+            if len(index):
+                self.update(index.cpu().numpy(), index)
 
     def glance(self, most: int | None = None) -> None:
         """Lower all bounds by the centres since the last glance (or `most` of them): one pass over the pool.
 
         These are upper estimates, and no row counts as having seen the centres.
         """
-        some = torch.arange(self.glanced, self.centres.count, device=self.seen.device)
+        some = torch.arange(self.glanced, self.centres.count, device=self.sq_dists.device)
         if most is not None and len(some) > most:
             some = some[torch.linspace(0, len(some) - 1, most, device=some.device).long()]
         else:
@@ -115,68 +110,68 @@ class Bounds:
         for ids in torch.split(some, self.tuning.part) if len(some) else ():
             centres = lens(self.centres.exact.rows[ids])
             for tile in self.features.tiles(LARGE_TILE_BYTES, beside=len(ids)):
-                rows = lens(self.features.rows(tile), self.sq_norms[tile])
+                rows = lens(self.features.rows(tile), self.features.sq_norms[tile])
                 torch.minimum(self.sq_dists[tile], lens.nearest(rows, centres), out=self.sq_dists[tile])
 
-    def _lower(self, ids: Tensor, exact: Exact, enough: Tensor, decide: bool) -> Tensor:
+    def _lower(self, ids: NDArray[np.int64], index: Tensor, exact: Exact, enough: Tensor, decide: bool) -> Tensor:
         """Compare rows with the centres that they have not seen; what is known of their squared distances after that.
 
         With `decide` all that matters is on which side of `enough` a distance is. Rows that have seen about as many
-        centres go together: ages within a factor of two.
+        centres go together: ages within a factor of two. On a device all go together, for the sake of fewer waits.
         """
-        ages = (self.centres.count - self.seen[ids]).clamp_(min=self.tuning.young)
-        kinds = ages.double().log2_().long()
-        kinds[torch.bincount(kinds)[kinds] < self.tuning.few] = int(kinds.max())
-        lens = self.centres.lens
-        probe = lens.probe(lens(exact.rows, self.sq_norms[ids]))
-        found = self.at(ids)
-        everyone = Group(ids, torch.arange(len(ids), device=ids.device), exact, probe, found.clone(), enough)
-        for kind in torch.unique(kinds).tolist():
-            members = (kinds == kind).nonzero()[:, 0]
-            self._compare(everyone if len(members) == len(ids) else everyone[members], found, decide)
-        self.sq_dists.scatter_reduce_(0, ids, found, "amin")  # a row may be there more than once
-        if not decide:
-            self.seen[ids[found > enough]] = self.centres.count
+        seen, lens = self.seen[ids], self.centres.lens
+        probe = lens.probe(lens(exact.rows, self.features.sq_norms[index]))
+        found = self.at(index)
+        everyone = Group(torch.arange(len(ids), device=index.device), exact, probe, found.clone(), enough)
+        kinds = np.log2(np.maximum(self.centres.count - seen, self.tuning.young)).astype(np.int64)
+        kinds[np.bincount(kinds)[kinds] < self.tuning.few] = kinds.max()
+        if index.device.type != "cpu" or kinds.min() == kinds.max():
+            self._compare(everyone, int(seen.min()), found, decide)
+        else:
+            for kind in np.unique(kinds):
+                members = np.flatnonzero(kinds == kind)
+                self._compare(everyone[torch.from_numpy(members)], int(seen[members].min()), found, decide)
+        self.sq_dists.scatter_reduce_(0, index, found, "amin")  # a row may be there more than once
         return found
 
-    def _compare(self, group: Group, found: Tensor, decide: bool) -> None:
-        """Lower what was `found` of a group by the centres that its rows have not seen: the newest rule out most rows,
+    def _compare(self, group: Group, first: int, found: Tensor, decide: bool) -> None:
+        """Lower what was `found` of a group by the centres from number `first` on: the newest rule out most rows,
         then outlines most centres for rows of one label."""
-        some = self.centres.within_reach(group.probe.sq_norms, group.best, int(self.seen[group.ids].min()))
-        older = max(0, len(some) - self.tuning.newest)
-        if self.centres.outlines is None or self.centres.lens.sketch is not None or older < self.tuning.part:
-            self._follow(group, some, found, decide)
+        last = self.centres.count
+        older = last - self.tuning.newest
+        if self.centres.outlines is None or self.centres.lens.sketch is not None or older - first < self.tuning.part:
+            self._follow(group, self.centres.parts(first, last), found, decide)
             return
-        group = self._follow(group, some[older:], found, decide)
-        self._make_room(max(self.tuning.part * self.tuning.tile, len(group.ids)))
+        group = self._follow(group, self.centres.parts(older, last), found, decide)
+        self._make_room(max(self.tuning.part * self.tuning.tile, len(group)))
         for places in label_blocks(group.exact.rows, self.tuning.few):
             block = group[places]
             limits = block.probe.limits(goal(block, decide))
-            left = self.centres.in_outline(block.exact.rows, limits, some[:older], self.room)
+            left = self.centres.in_outline(block.exact.rows, limits, first, older, self.room)
             self._follow(block, left, found, decide)
 
-    def _follow(self, group: Group, some: Tensor, found: Tensor, decide: bool) -> Group:
-        """Compare a group with some centres, part by part; those of its rows that are still to be followed.
+    def _follow(self, group: Group, parts: Sequence[slice | Tensor], found: Tensor, decide: bool) -> Group:
+        """Compare a group with parts of the centres; those of its rows that are still to be followed.
 
         Estimates, which are never above the distances, rule out most centres; the others are compared in float64.
         """
-        for part in self.centres.parts(some):
+        for part in parts:
             low = Lowest(self._estimates(group.probe, part))
             # The most promising centre of each row first, then those that still may be nearer.
-            left = (low.values < group.probe.limits(goal(group, decide))).nonzero()[:, 0]
+            left = chosen(low.values < group.probe.limits(goal(group, decide)))
             if not len(left):
                 continue
             first = low.places(left)
             group.best[left] = torch.minimum(group.best[left], self._exact(group, left, part, first))
             i, j = low.below(left, group.probe.limits(goal(group, decide))[left])
-            other = (j != first[i]).nonzero()[:, 0]
+            other = chosen(j != first[i])
             i, j = left[i[other]], j[other]
             group.best.scatter_reduce_(0, i, self._exact(group, i, part, j), "amin")
-            follow = (group.best > group.enough).nonzero()[:, 0]
-            if len(follow) < self.tuning.follow * len(group.ids):
+            follow = chosen(group.best > group.enough)
+            if len(follow) < self.tuning.follow * len(group):
                 found[group.place] = group.best
                 group = group[follow]
-                if not len(group.ids):
+                if not len(group):
                     return group
         found[group.place] = group.best
         return group

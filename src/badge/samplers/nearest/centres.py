@@ -18,12 +18,10 @@ from badge.samplers.nearest.tuning import Tuning
 
 __all__ = ["Centres"]
 
-#: |‖c‖ − ‖x‖| is compared with D(x) in float32, from norms that were rounded: so much of ‖x‖ + D(x) is allowed for that.
-REACH_SLACK = 1e-5
-
-
 #: Rows at most that a lens is found from.
 SOME = 4096
+#: Centres in one product on a device, in parts of the tuning: each product is followed by one wait.
+PARTS_THERE = 8
 
 
 class Centres:
@@ -53,9 +51,10 @@ class Centres:
         if not len(rows):
             return
         sq_norms = rows.sq_norms(torch.float64)
-        self.shortest = min(self.shortest, math.sqrt(float(sq_norms.min())))
+        least, largest = torch.stack(torch.aminmax(sq_norms)).tolist()
+        self.shortest = min(self.shortest, math.sqrt(least))
         rounded = sq_norms.to(rows.factors[0].dtype)
-        check_norms(rounded)
+        check_norms(largest, rounded.dtype)
         exact = Exact.of(rows)
         view = self.lens.look(exact)
         begin, self.count = self.count, self.count + len(rows)
@@ -70,7 +69,7 @@ class Centres:
             seen = self.exact.rows if plain else _grown(self.view.rows, begin, view.rows)
             self.view = View(seen, _appended(self.view.sq_norms, begin, view.sq_norms))
             self.sq_norms = _appended(self.sq_norms, begin, rounded)
-        if outlines_pay(rows):
+        if outlines_pay(rows):  # not on a device: to leave centres out the host would wait
             new = outlines(rows)
             self.outlines = new if self.outlines is None else _appended(self.outlines, begin, new)
         if begin < self.tuning.origin_from <= self.count:
@@ -94,32 +93,25 @@ class Centres:
         if lens.sketch is not None or lens.origin is not None:
             self.lens, self.view = lens, lens(self.since(0))
 
-    def within_reach(self, sq_norms: Tensor, best: Tensor, first: int) -> Tensor:
-        """Numbers of the centres from `first` on that could be nearer than `best` to some row: |‖c‖ − ‖x‖| < D(x)."""
-        norms = self.view.sq_norms[first : self.count].sqrt()
-        reach = math.sqrt(float(best.max()))
-        low, high = math.sqrt(float(sq_norms.min())) - reach, math.sqrt(float(sq_norms.max())) + reach
-        return ((norms > low - REACH_SLACK * high) & (norms < high * (1 + REACH_SLACK))).nonzero()[:, 0].add_(first)
+    def parts(self, first: int, last: int) -> list[slice]:
+        """The centres from `first` up to `last` in parts, the newest first: they rule more rows out."""
+        size = self.tuning.part * (1 if self.sq_norms.device.type == "cpu" else PARTS_THERE)
+        return [slice(max(end - size, first), end) for end in range(last, first, -size)]
 
-    def in_outline(self, rows: Rows, limits: Tensor, some: Tensor, room: Tensor) -> Tensor:
-        """Those of some centres whose estimate from outlines is below the limit of one of the rows."""
-        if self.outlines is None:
-            return some
-        mine, heights = outlines(rows).mul_(2), self.view.sq_norms * (1 - self.lens.rounding(self.view))
+    def in_outline(self, rows: Rows, limits: Tensor, first: int, last: int, room: Tensor) -> list[slice] | list[Tensor]:
+        """The same without those whose estimate from outlines is not below the limit of any of the rows."""
+        assert self.outlines is not None
+        mine, rounding = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view)
         kept = []
-        for part in torch.split(some, max(1, len(room) // len(rows))):
-            others = self.outlines.index_select(0, part)
-            inner = torch.mm(mine, others.T, out=room[: len(mine) * len(part)].view(len(mine), len(part)))
-            kept.append(part[inner.abs_().add_(limits[:, None]).amax(dim=0) > heights[part]])
-        return torch.cat(kept)
-
-    def parts(self, some: Tensor) -> list[slice] | list[Tensor]:
-        """Some centres in parts, the newest first: they rule more rows out."""
-        if not len(some):
-            return []
-        size, first, last = self.tuning.part, int(some[0]), int(some[-1])
-        if len(some) > self.tuning.reachable * (last + 1 - first):
-            return [slice(max(end - size, first), end) for end in range(last + 1, first, -size)]
+        for begin in range(first, last, max(1, len(room) // len(rows))):
+            part = slice(begin, min(begin + max(1, len(room) // len(rows)), last))
+            shape = len(mine), part.stop - begin
+            inner = torch.mm(mine, self.outlines[part].T, out=room[: math.prod(shape)].view(shape))
+            high = inner.abs_().add_(limits[:, None]).amax(dim=0) > self.view.sq_norms[part] * rounding
+            kept.append(high.nonzero()[:, 0].add_(begin))
+        some, size = torch.cat(kept), self.tuning.part
+        if len(some) > self.tuning.outlined * (last - first):
+            return self.parts(first, last)
         return [some[max(end - size, 0) : end] for end in range(len(some), 0, -size)]
 
 

@@ -19,6 +19,8 @@ __all__ = ["Lens", "Probe", "View", "far_origin"]
 
 #: Products that underflow cause an absolute error of at most this many times the smallest normal number.
 VANISHED = 4096
+#: The same twice over, between a lower and an upper estimate.
+SURE = 3 * VANISHED
 #: Vectors are far from 0 if the squared norm of their mean is above FAR times their mean squared distance from it.
 FAR = 100
 
@@ -93,6 +95,16 @@ class Lens:
     def estimates(self, x: Probe, y: View, room: Tensor | None = None) -> Tensor:
         """Lower estimates of ‖x_i − y_j‖², less what the probe lacks: [n, m]."""
         return x.rows.gram(y.rows, room).add_(y.sq_norms, alpha=1 - self.rounding(y))
+
+    def surely(self, low: Tensor, x: Probe, y: View, goal: Tensor) -> Tensor | None:
+        """Where ‖x_i − y_j‖² is at most `goal` for sure, from estimates, [n, m]; None: a sketch gives no upper estimates."""
+        if self.sketch is not None:
+            return None
+        rounding = self.rounding(y)
+        limit = goal.sub(x.lacks).sub_(x.sq_norms.double(), alpha=2 * rounding).sub_(SURE * torch.finfo(low.dtype).tiny)
+        limit = limit.to(low.dtype)
+        limit = torch.nextafter(limit, limit.new_tensor(-torch.inf))
+        return low.add_(y.sq_norms, alpha=2 * rounding) < limit[:, None]
 
     def nearest(self, x: View, y: View) -> Tensor:
         """Upper estimates of min ‖x_i − y_j‖² over j, [n], in float64; not through a sketch."""

@@ -50,8 +50,10 @@ class Sketch:
         if len(found) == 2:
             shapes = [(r, rank // r) for r in range(1, rank + 1)]
 
+        sums: list[list[float]] = [[0.0, *shares.cumsum(dim=0).tolist()] for _, shares in found]
+
         def inside(shape: tuple[int, ...]) -> float:
-            return math.prod(float(shares[:r].sum()) for (_, shares), r in zip(found, shape, strict=True))
+            return math.prod(mine[min(r, len(mine) - 1)] for mine, r in zip(sums, shape, strict=True))
 
         best = max(shapes, key=inside)
         return cls(tuple(basis[:, :r] for (basis, _), r in zip(found, best, strict=True)))

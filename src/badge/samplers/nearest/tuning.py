@@ -18,7 +18,9 @@ class Tuning:
     first_block: int = 64
     #: Rows that furthest-first picks among in one round. All their distances to each other must be cheap.
     top: int = 384
-    #: Rows of similar norm that are brought up to date together.
+    #: With at most this many centres, the product that compares events with each other has the centres in it too.
+    few_centres: int = 16
+    #: Rows that are brought up to date together.
     tile: int = 1024
     #: Centres in one product, so that the distances stay in cache.
     part: int = 1024
@@ -30,8 +32,8 @@ class Tuning:
     few: int = 32
     #: Rows that need no more look are dropped from a comparison once fewer than this share is left: dropping copies.
     follow: float = 0.7
-    #: Centres out of reach are left out of a comparison where at most this share is within it: leaving out copies.
-    reachable: float = 0.8
+    #: Centres that outlines rule out are left out of a product where at most this share is left: leaving out copies.
+    outlined: float = 0.8
     #: Number of centres from which plain vectors are tested for a large common offset.
     origin_from: int = 16
     #: Number of centres from which a sketch is used, if it rules out most of them.

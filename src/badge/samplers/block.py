@@ -1,0 +1,53 @@
+"""One block of events: which of them are accepted, given that they are gone through in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.features import Exact, Rows
+from badge.samplers.nearest import Lens
+
+__all__ = ["accept", "behind", "near"]
+
+
+def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
+    """[n, n]: where row j stands before row i, and their squared distance is at most the threshold of i.
+
+    Estimates are on the right side of almost all thresholds, with their rounding allowed for; float64 decides the others.
+    """
+    exact = Exact.of(rows)
+    view = lens.look(exact)
+    probe = lens.probe(view)
+    low = lens.estimates(probe, view)
+    found = (low < probe.limits(thresholds)[:, None]).tril_(-1)
+    sure = lens.surely(low, probe, view, thresholds)
+    i, j = (found if sure is None else sure.logical_not_().logical_and_(found)).nonzero(as_tuple=True)
+    if len(i):
+        found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]
+    table: NDArray[np.bool_] = found.cpu().numpy()
+    return table
+
+
+def behind(few: int, thresholds: Tensor) -> Tensor:
+    """Thresholds behind those of `few` centres, which nothing rejects."""
+    return torch.cat([thresholds.new_full((few,), -torch.inf), thresholds]) if few else thresholds
+
+
+def accept(table: NDArray[np.bool_], most: int) -> list[int]:
+    """Places of the accepted rows, in order: none accepted before them is near, by the table of `near`.
+
+    >>> accept(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=bool), most=9)
+    [0, 2]
+    """
+    found: list[int] = []
+    taken = 0  # bit i: row i is accepted
+    for i, bits in enumerate(np.packbits(table, axis=1, bitorder="little")):
+        if not int.from_bytes(bits.tobytes(), "little") & taken:
+            found.append(i)
+            taken |= 1 << i
+            if len(found) == most:
+                break
+    return found
