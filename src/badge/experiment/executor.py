@@ -120,7 +120,7 @@ def _work(run: Run, pipe: Connection) -> None:
     while True:
         try:
             cell = pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):  # the parent has ended
             return
         pipe.send(_outcome(run, cell, lambda *numbers: pipe.send(numbers)))
 
