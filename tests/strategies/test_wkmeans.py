@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import badge
+from badge.samplers import lloyd as module
 from badge.samplers.lloyd import lloyd_from
 from badge.samplers.plain import plain_lloyd
 from badge.strategies.wkmeans import nearest_distinct, wkmeans
@@ -17,17 +18,34 @@ RNG = np.random.default_rng
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("offset", [0.0, 1000.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_lloyd_is_the_plain_loop(seed: int, offset: float, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lloyd_is_the_plain_loop(seed: int, offset: float, dtype: torch.dtype, weighted: bool) -> None:
     rng = RNG(seed)
     x = torch.from_numpy(
         rng.normal(size=(600, 9)) + 2 * rng.normal(size=(12, 9))[rng.integers(12, size=600)] + offset
     ).to(dtype)
-    weights = torch.from_numpy(rng.random(600))
+    weights = torch.from_numpy(rng.random(600)) if weighted else None
     first = x[torch.from_numpy(rng.choice(600, size=40, replace=False))]
     fast, centres = lloyd_from(badge.Dense(x), first, weights=weights)
     plain, means = plain_lloyd(badge.Dense(x), first, weights=weights)
     assert fast.tolist() == plain.tolist()
     torch.testing.assert_close(centres, means)
+
+
+def test_lloyd_leaves_out_rows_but_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds leave out most comparisons, in small blocks too, and the clusters stay those of the plain loop."""
+    rng, compared, nearest = RNG(0), [0], module._nearest
+
+    def counted(x: torch.Tensor, *rest: object) -> object:
+        compared[0] += len(x)
+        return nearest(x, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_nearest", counted)
+    monkeypatch.setattr(module, "ROWS", 97)
+    x = badge.Dense((rng.normal(size=(1500, 6)) + 4 * rng.normal(size=(9, 6))[rng.integers(9, size=1500)]).astype("f4"))
+    first = x.as_matrix()[:35]
+    assert lloyd_from(x, first)[0].tolist() == plain_lloyd(x, first)[0].tolist()
+    assert compared[0] < 15 * 1500  # of 50 iterations
 
 
 def test_lloyd_with_copies_and_few_iterations() -> None:
