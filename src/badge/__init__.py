@@ -34,6 +34,7 @@ _HOME: dict[str, str | None] = {
     "select_from": "badge.strategies.choose",
     "stats": None,
     "strategies": None,
+    "testing": None,
     "training": None,
 }
 
@@ -60,6 +61,7 @@ __all__ = [
     "select_from",
     "stats",
     "strategies",
+    "testing",
     "training",
 ]
 
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
         samplers,
         stats,
         strategies,
+        testing,
         training,
     )
     from badge.features import Dense, Factored, gradient_embedding

@@ -16,7 +16,8 @@ from torch import nn
 import badge
 from badge.errors import InputError
 from badge.features import Dense, Exact, Rows
-from laws import ACCEPTED, as_sets, chi_square, kmeanspp_law, sq_dists, tally
+from badge.testing.laws import as_sets, chi_square, kmeanspp_law, sq_dists, tally
+from laws import ACCEPTED
 
 F = torch.nn.functional
 

@@ -27,7 +27,8 @@ def test_all_is_sorted_and_resolves() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["samplers", "strategies", "errors", "features", "outputs", "strategies.choose", "strategies.explain"]
+    "module",
+    ["samplers", "strategies", "testing", "errors", "features", "outputs", "strategies.choose", "strategies.explain"],
 )
 def test_modules_list_what_they_offer(module: str) -> None:
     found = __import__(f"badge.{module}", fromlist=["__all__"])

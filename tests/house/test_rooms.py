@@ -20,6 +20,7 @@ ROOMS = (
     "features",
     "samplers",
     "strategies",
+    "testing",
     "models",
     "data",
     "training",

@@ -18,7 +18,8 @@ from badge.samplers import kcenter
 from badge.samplers.envelope import SEGMENT
 from badge.samplers.kcenter import kcenter_over
 from badge.samplers.plain import plain_kcenter
-from laws import TINY, force_sketch, sq_dists, tuned
+from badge.testing.laws import sq_dists
+from laws import TINY, force_sketch, tuned
 from local_shards import LocalShards
 
 

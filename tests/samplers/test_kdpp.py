@@ -15,7 +15,8 @@ import badge
 from badge.errors import InputError, RankError
 from badge.samplers import kdpp
 from badge.samplers.swap_chain import Block, factorised, independent_rows, invert, swap_chain, uniform_rows, unit
-from laws import ACCEPTED, REJECTED, as_sets, chi_square, kdpp_law, tally
+from badge.testing.laws import as_sets, chi_square, kdpp_law, tally
+from laws import ACCEPTED, REJECTED
 
 chain = importlib.import_module("badge.samplers.swap_chain")
 sampler = importlib.import_module("badge.samplers.kdpp")

@@ -9,7 +9,7 @@ import torch
 from badge.features import Rows
 from badge.samplers.nearest import Centres, Tuning
 from badge.samplers.nearest.outlines import label_blocks
-from laws import sq_dists
+from badge.testing.laws import sq_dists
 
 
 def pools(dtype: torch.dtype) -> dict[str, Rows]:

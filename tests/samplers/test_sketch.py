@@ -12,7 +12,7 @@ from badge.features import Rows
 from badge.samplers.nearest import Lens
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.sketch import Sketch, useful_sketch
-from laws import sq_dists
+from badge.testing.laws import sq_dists
 
 
 def pools(dtype: torch.dtype) -> dict[str, Rows]:

@@ -25,7 +25,8 @@ from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard
-from laws import ACCEPTED, TINY, chi_square, force_sketch, kmeanspp_law, sq_dists, tally, tuned
+from badge.testing.laws import chi_square, kmeanspp_law, sq_dists, tally
+from laws import ACCEPTED, TINY, force_sketch, tuned
 from local_shards import LocalShards
 
 module = importlib.import_module("badge.samplers.kmeanspp")

@@ -6,7 +6,8 @@ import numpy as np
 
 import badge
 from badge.strategies.gradient import badge_origin
-from laws import ACCEPTED, REJECTED, chi_square, kmeanspp_law, tally
+from badge.testing.laws import chi_square, kmeanspp_law, tally
+from laws import ACCEPTED, REJECTED
 
 P = np.array([[0.5, 0.5], [0.6, 0.4], [0.3, 0.7], [0.9, 0.1], [0.99, 0.01]])
 OUT = badge.Outputs(P, np.random.default_rng(0).normal(size=(5, 2)))

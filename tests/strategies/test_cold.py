@@ -15,7 +15,8 @@ from badge.cli import app
 from badge.errors import InputError, JournalError, ModelError
 from badge.samplers.lloyd import lloyd
 from badge.strategies import cold
-from laws import ACCEPTED, chi_square
+from badge.testing.laws import chi_square
+from laws import ACCEPTED
 
 RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(size=(8, 6)) * 500  # so far apart that k-means finds them from every start

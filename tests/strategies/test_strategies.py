@@ -17,7 +17,8 @@ from badge.errors import InputError, UnknownNameError
 from badge.samplers import topk
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.strategies import ALBL, NAMES, PAPER
-from laws import ACCEPTED, chi_square
+from badge.testing.laws import chi_square
+from laws import ACCEPTED
 
 core_rows = importlib.import_module("badge.core.rows")
 rows = importlib.import_module("badge.features.rows")

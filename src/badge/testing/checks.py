@@ -1,0 +1,209 @@
+"""`check_sampler` and `check_strategy`: what every sampler and every strategy must hold to."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from badge.features import Dense, Features, gradient_embedding
+from badge.outputs import Outputs
+from badge.strategies import Stateful, Strategy, declaration, get
+from badge.strategies.choose import checked, choose, select_from
+from badge.strategies.request import Request
+from badge.testing.laws import as_sets, chi_square, tally
+from badge.testing.pools import POOLS, SMALL, made, ways_to_hold
+
+__all__ = ["check_sampler", "check_strategy"]
+
+#: A sampler fails where its counts are less likely than this under the law: a right one, once in a million seeds.
+LEAST = 1e-6
+
+Errors = tuple[type[Exception], ...]
+
+
+def check_sampler(
+    sampler: Callable[[Features, int, np.random.Generator], NDArray[np.int64]],
+    law: Callable[[NDArray[np.float64], int], Mapping[Any, float]] | None = None,
+    refuses: type[Exception] | Errors = (),
+    draws: int = 500,
+) -> None:
+    """Raise AssertionError where a sampler does not do what every sampler must.
+
+    - It returns k distinct positions as int64, also of pools of one row, of duplicates, of zeros, and where k = N.
+    - The same seed gives the same picks, whatever was drawn before; the pool is left as it is.
+    - The picks do not depend on how the pool is held: in memory, memory-mapped, read in blocks.
+    - k, features and a generator that mean nothing are refused, with ValueError or TypeError.
+    - With `law`, its draws of 2 from 5 rows follow that law.
+
+    sampler: the function `(features, k, rng)`.
+    law:     `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. Where all tuples
+             are ascending the law is one of sets, and the order of the picks does not matter.
+    refuses: errors with which the sampler may refuse a pool, as a k-DPP does above the rank of its kernel.
+    draws:   how many draws are compared with the law.
+
+    >>> import badge
+    >>> from badge.testing import check_sampler, kmeanspp_law
+    >>> check_sampler(badge.samplers.kmeanspp, kmeanspp_law)
+    >>> check_sampler(lambda features, k, rng: rng.integers(3, size=k))
+    Traceback (most recent call last):
+    AssertionError: <lambda> on the pool 'ordinary', 50 rows, k = 7: returned [...], not 7 distinct positions below 50 ...
+    """
+    subject = _Subject(_name(sampler), lambda pool, k, rng: sampler(gradient_embedding(pool), k, rng), _errors(refuses))
+    subject.check()
+    pool = made(40)
+    dense = Dense(pool.embeddings)
+    subject.positions(sampler(dense, 5, np.random.default_rng(0)), 5, 40, "on plain vectors")
+    for k in _WRONG_K:
+        subject.must_refuse(f"k = {k!r} of 40", sampler, dense, k, np.random.default_rng(0))
+    subject.must_refuse("an array in place of features", sampler, np.ones((9, 2)), 2, np.random.default_rng(0))
+    subject.must_refuse("a seed in place of a generator", sampler, dense, 2, 0)
+    if law is not None:
+        x = gradient_embedding(SMALL).as_matrix().double().numpy()
+        subject.follows(law(x, 2), draws, lambda rng: sampler(gradient_embedding(SMALL), 2, rng))
+
+
+def check_strategy(
+    strategy: str | Strategy,
+    law: Callable[[Outputs, int], Mapping[Any, float]] | None = None,
+    refuses: type[Exception] | Errors = (),
+    draws: int = 500,
+) -> None:
+    """Raise AssertionError where a strategy does not do what every strategy must.
+
+    - It returns k distinct positions, also of pools of one row, of duplicates, of zeros, and where k = N.
+    - The same seed gives the same picks, whatever was drawn before; the pool is left as it is.
+    - It reads what it declares and nothing else; the picks do not depend on how the pool is held.
+    - A k that means nothing is refused, with ValueError or TypeError.
+    - One with memory goes on from `restore(state())`, through JSON, as it would have gone on itself.
+    - With `law`, its draws of 2 from 5 examples follow that law.
+
+    strategy: a name, or a callable `(outputs, k, rng, labeled=None)`.
+    law:      `law(outputs, k)` gives the probability of each outcome, a tuple of positions. Where all tuples are
+              ascending the law is one of sets, and the order of the picks does not matter. The strategy is given no
+              labelled examples, or the first of the five where it requires some.
+    refuses:  errors with which the strategy may refuse a pool.
+    draws:    how many draws are compared with the law.
+
+    >>> from badge.testing import check_strategy
+    >>> check_strategy("marg")
+    >>> check_strategy(lambda outputs, k, rng, labeled=None: range(k))
+    >>> check_strategy(lambda outputs, k, rng, labeled=None: rng.permutation(len(outputs))[: k - 1])
+    Traceback (most recent call last):
+    AssertionError: <lambda> on the pool 'ordinary', 50 rows, k = 7: raised InputError: the strategy returned int64 of ...
+    """
+    found = get(strategy)
+    said = declaration(found)
+
+    def pick(pool: Outputs, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """What `select_from` does, except that rows which a strategy reads in blocks are not loaded in a small pool."""
+        seen = pool.only(said.reads) if said.reads else Outputs.unread(len(pool))
+        seen = seen if said.blocks else seen.map(lambda rows: rows[:])
+        labeled = None if said.labeled == "no" else pool[:1]
+        return checked(deepcopy(found)(seen, k, rng, labeled=labeled), k, len(pool))
+
+    subject = _Subject(strategy if isinstance(strategy, str) else _name(strategy), pick, _errors(refuses))
+    subject.check()
+    pool = made(40)
+    door = select_from(pool, 5, deepcopy(found), labeled=pool[:1])
+    subject.same(pick(pool, 5, np.random.default_rng(0)), door, "in a second call, by badge.select_from")
+    if said.labeled == "if any":
+        subject.positions(select_from(pool, 5, deepcopy(found)), 5, 40, "without labelled examples")
+    for k in _WRONG_K:
+        subject.must_refuse(f"k = {k!r} of 40", select_from, pool, k, found, 0, pool[:1])
+    if isinstance(found, Stateful):
+        _check_memory(subject, found, pool)
+    if law is not None:
+        labeled = SMALL[:1] if said.labeled == "required" else None
+        subject.follows(law(SMALL, 2), draws, lambda rng: choose(Request.of(found, 2, 5, rng, labeled), SMALL))
+
+
+_WRONG_K: tuple[Any, ...] = (0, -3, 41, 2.5, True, "2", None)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is tested: its name, how it picks, and the errors with which it may refuse a pool."""
+
+    name: str
+    pick: Callable[[Outputs, int, np.random.Generator], Any]
+    refuses: Errors
+
+    def check(self) -> None:
+        """Positions, seeds and ways to hold a pool."""
+        for title, (make, k) in POOLS.items():
+            pool = make()
+            where = f"on the pool {title!r}, {len(pool)} rows, k = {k}"
+            before = [x.clone() for x in (pool.probabilities, pool.embeddings)]
+            try:
+                picks = self.pick(pool, k, np.random.default_rng(0))
+                self.positions(picks, k, len(pool), where)
+                for x, y in zip(before, (pool.probabilities, pool.embeddings), strict=True):
+                    assert torch.equal(x, y), f"{self.name} {where}: changed the pool"
+                self.pick(pool, 1, np.random.default_rng(1))
+                self.same(picks, self.pick(pool, np.int64(k), np.random.default_rng(0)), f"{where}, with the same seed")
+            except self.refuses as error:
+                assert title != "ordinary", f"{self.name} {where}: refused with {error!r:.300}"
+            except AssertionError:
+                raise
+            except Exception as error:
+                raise AssertionError(f"{self.name} {where}: raised {type(error).__name__}: {error!s:.300}") from error
+        pool = made(50)
+        picks = self.pick(pool, 7, np.random.default_rng(0))
+        with tempfile.TemporaryDirectory() as folder:
+            for way, held in ways_to_hold(pool, Path(folder)):
+                self.same(picks, self.pick(held, 7, np.random.default_rng(0)), f"on the same pool {way}")
+
+    def positions(self, picks: Any, k: int, n: int, where: str) -> None:
+        """k distinct positions below n, as int64."""
+        right = isinstance(picks, np.ndarray) and picks.dtype == np.int64 and picks.shape == (k,)
+        right = right and len(set(picks.tolist())) == k and picks.min() >= 0 and picks.max() < n
+        shown = picks.tolist() if isinstance(picks, np.ndarray) else repr(picks)
+        assert right, f"{self.name} {where}: returned {shown!s:.80}, not {k} distinct positions below {n} as int64"
+
+    def same(self, picks: Any, again: Any, where: str) -> None:
+        first, second = (np.asarray(x).tolist() for x in (picks, again))
+        assert first == second, f"{self.name} {where}: {second!s:.80} in place of {first!s:.80}"
+
+    def must_refuse(self, what: str, function: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            found = function(*arguments)
+        except (ValueError, TypeError):
+            return
+        except Exception as error:
+            raise AssertionError(f"{self.name}: {what} raised {error!r:.200}, not a ValueError or TypeError") from error
+        raise AssertionError(f"{self.name}: {what} was not refused: it returned {found!s:.80}")
+
+    def follows(self, law: Mapping[Any, float], draws: int, draw: Callable[[np.random.Generator], Any]) -> None:
+        """The counts of draws of 2 from `SMALL` against the law."""
+        counts = tally(draw, draws, seed=0)
+        ordered = any(list(picks) != sorted(picks) for picks in law)
+        p = chi_square(counts if ordered else as_sets(counts), law)
+        assert p > LEAST, f"{self.name}: {draws} draws of 2 from 5 rows do not follow the law (chi-square p = {p:.1e})"
+
+
+def _check_memory(subject: _Subject, strategy: Any, pool: Outputs) -> None:
+    """A copy restored from `state()` picks as the strategy itself does."""
+    one, other = deepcopy(strategy), deepcopy(strategy)
+    ids = one(pool, 5, np.random.default_rng(0), labeled=pool[:1])
+    one.picked(ids)
+    one.observe(ids, np.arange(5) % 2 == 0)
+    other.restore(json.loads(json.dumps(one.state())))
+    picks, again = (s(pool, 5, np.random.default_rng(1), labeled=pool[:1]) for s in (one, other))
+    subject.same(picks, again, "restored from its state")
+
+
+def _errors(refuses: type[Exception] | Errors) -> Errors:
+    return refuses if isinstance(refuses, tuple) else (refuses,)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", None) or f"{function!r:.80}")
