@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import io
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from sklearn.naive_bayes import GaussianNB
 
 import badge
 from badge import report
@@ -74,22 +76,22 @@ def valid_outputs(arguments: Arguments, answer: Any) -> bool:
 
 
 class Door(NamedTuple):
-    """A public call, arguments that it takes, and what a right answer is."""
+    """A public call, arguments that it takes, what a right answer is, and how often it is called."""
 
     call: Callable[..., Any]
-    arguments: Callable[[], Arguments]
-    right: Callable[[Arguments, Any], bool] = lambda arguments, answer: True
-    calls: int = 60
+    arguments: Arguments
+    right: Callable[[Arguments, Any], bool]
+    calls: int
 
 
-def learner_session(
-    classes: Any, strategy: Any, seed: Any, ask: Any, tell_ids: Any, tell_labels: Any, initial: Any
-) -> None:
-    from sklearn.naive_bayes import GaussianNB
+def door(
+    call: Callable[..., Any], calls: int = 60, right: Any = lambda arguments, answer: True, /, **arguments: Any
+) -> Door:
+    return Door(call, arguments, right, calls)
 
-    with badge.ActiveLearner(
-        X, GaussianNB(), classes=classes, strategy=strategy, seed=seed, initial=initial
-    ) as learner:
+
+def learner_session(ask: Any, tell_ids: Any, tell_labels: Any, **options: Any) -> None:
+    with badge.ActiveLearner(X, GaussianNB(), **options) as learner:
         ids = learner.ask(ask)
         learner.tell(ids if tell_ids is ... else tell_ids, Y[ids] if tell_labels is ... else tell_labels)
         learner.ask(2)
@@ -97,8 +99,6 @@ def learner_session(
 
 def opened_learner(**options: Any) -> None:
     """What a learner is made of, one batch, and what is said of it."""
-    from sklearn.naive_bayes import GaussianNB
-
     with badge.ActiveLearner(**{"trainer": GaussianNB(), **options}) as learner:
         ids = learner.ask(4)
         learner.tell(ids, [learner.classes[i % len(learner.classes)] for i in range(4)])
@@ -107,8 +107,6 @@ def opened_learner(**options: Any) -> None:
 
 def told_learner(method: str, /, **arguments: Any) -> None:
     """One call of a learner that has labels, pending ids and skipped ones."""
-    from sklearn.naive_bayes import GaussianNB
-
     with badge.ActiveLearner(X, GaussianNB(), classes=3, initial={0: 0, 1: 1, 2: 2}) as learner:
         learner.ask(3)
         learner.skip([int(learner.candidates[0])])
@@ -128,207 +126,97 @@ def results(**columns: Any) -> Results:
     return Results.of(columns)
 
 
+RESULTS = badge.stats.example()
+SETTING = RESULTS.settings[0]
+DRAWN = {"k": 3, "rng": np.random.default_rng(0)}
+RUN = {"data": "digits", "model": "mlp", "batch_size": 5, "labels": 200}
+
+#: The methods of a learner, each with arguments that it takes.
+METHODS: dict[str, Arguments] = {
+    "ask": {"k": 1, "people": 1, "progress": False, "of": None},
+    "tell": {"ids": [5], "labels": [1], "by": None, "unasked": True},
+    "relabel": {"id": 0, "label": 1, "by": None},
+    "skip": {"ids": [5], "reason": None},
+    "unskip": {"ids": []},
+    "release": {"ids": []},
+    "add_class": {"name": None},
+    "use": {"strategy": "rand"},
+    "import_csv": {"path": "no.csv", "id": "id", "label": "label", "by": None},
+    "score": {"examples": X[:2], "labels": [0, 1]},
+    "explain": {"ids": [3, 4]},
+    "positions": {"ids": [3, 4]},
+    "item": {"id": 3},
+}
+
 DOORS: dict[str, Door] = {
-    "Outputs": Door(badge.Outputs, lambda: {"probabilities": P, "embeddings": H}, valid_outputs, 150),
-    "from_logits": Door(badge.Outputs.from_logits, lambda: {"logits": np.log(P), "embeddings": H}, valid_outputs, 100),
-    "select_from": Door(
-        badge.select_from,
-        lambda: {
-            "outputs": OUT,
-            "k": 3,
-            "strategy": "badge",
-            "seed": 0,
-            "labeled": OUT,
-            "exclude": [0, 1],
-            "bias": False,
-        },
-        distinct_positions,
-        150,
+    "Outputs": door(badge.Outputs, 150, valid_outputs, probabilities=P, embeddings=H),
+    "from_logits": door(badge.Outputs.from_logits, 100, valid_outputs, logits=np.log(P), embeddings=H),
+    "select_from": door(
+        badge.select_from, 150, distinct_positions,
+        outputs=OUT, k=3, strategy="badge", seed=0, labeled=OUT, exclude=[0, 1], bias=False,
     ),
-    "explain": Door(badge.explain, lambda: {"outputs": OUT, "ids": [0, 1]}, calls=100),
-    "gradient_embedding": Door(badge.gradient_embedding, lambda: {"outputs": OUT, "bias": False}),
-    "Dense": Door(badge.Dense, lambda: {"matrix": H}, calls=100),
-    "Factored": Door(badge.Factored, lambda: {"a": P, "h": H}, calls=100),
+    "explain": door(badge.explain, 100, outputs=OUT, ids=[0, 1]),
+    "gradient_embedding": door(badge.gradient_embedding, outputs=OUT, bias=False),
+    "Dense": door(badge.Dense, 100, matrix=H),
+    "Factored": door(badge.Factored, 100, a=P, h=H),
     **{
-        name: Door(
-            getattr(badge.samplers, name),
-            lambda: {"features": badge.Dense(H), "k": 3, "rng": np.random.default_rng(0)},
-            distinct_positions,
-        )
+        name: door(getattr(badge.samplers, name), 60, distinct_positions, features=badge.Dense(H), **DRAWN)
         for name in ("kmeanspp", "kcenter", "kdpp")
     },
-    "topk": Door(
-        badge.samplers.topk, lambda: {"scores": H[:, 0], "k": 3, "rng": np.random.default_rng(0)}, distinct_positions
+    "topk": door(badge.samplers.topk, 60, distinct_positions, scores=H[:, 0], **DRAWN),
+    "predict": door(
+        badge.predict, 60, valid_outputs, model=net(), pool=X, batch_size=4, device=None, head=None, autocast=None
     ),
-    "predict": Door(
-        badge.predict,
-        lambda: {"model": net(), "pool": X, "batch_size": 4, "device": None, "head": None, "autocast": None},
-        valid_outputs,
-        60,
+    "predict, further": door(
+        badge.predict, 60, valid_outputs, model=net(), pool=X, tokenizer=None, processor=None, max_length=None,
+        multilabel=None, embeddings=None, progress=False, out=None,
     ),
-    "predict, further": Door(
-        badge.predict,
-        lambda: {
-            "model": net(),
-            "pool": X,
-            "tokenizer": None,
-            "processor": None,
-            "max_length": None,
-            "multilabel": None,
-            "embeddings": None,
-            "progress": False,
-            "out": None,
-        },
-        valid_outputs,
-        60,
+    "select, cold": door(
+        badge.select, 60, distinct_positions,
+        model=net()[:2], pool=X, k=3, strategy="typiclust", labeled=None, exclude=None,
     ),
-    "select, cold": Door(
-        badge.select,
-        lambda: {"model": net()[:2], "pool": X, "k": 3, "strategy": "typiclust", "labeled": None, "exclude": None},
-        distinct_positions,
-        60,
+    "select": door(
+        badge.select, 100, distinct_positions, model=net(), pool=X, k=3, strategy="conf", seed=0, exclude=None
     ),
-    "select": Door(
-        badge.select,
-        lambda: {"model": net(), "pool": X, "k": 3, "strategy": "conf", "seed": 0, "exclude": None},
-        distinct_positions,
-        100,
+    "Trainer": door(badge.Trainer, build=net, lr=0.1, batch_size=4, target=0.9, max_epochs=3, device="cpu"),
+    "Trainer.fit": door(train, 80, examples=X, labels=Y),
+    "ActiveLearner": door(
+        learner_session, 50,
+        classes=3, strategy="conf", seed=0, ask=4, tell_ids=..., tell_labels=..., initial={0: 0, 1: 1, 2: 2},
     ),
-    "Trainer": Door(
-        badge.Trainer,
-        lambda: {"build": net, "lr": 0.1, "batch_size": 4, "target": 0.9, "max_epochs": 3, "device": "cpu"},
+    "a learner's beginning": door(
+        opened_learner, 80, pool=X, classes=3, ids=[f"id{i}" for i in range(N)], first="kmeanspp", embeddings=H,
+        journal=None, multilabel=False, predict=badge.predict,
     ),
-    "Trainer.fit": Door(train, lambda: {"examples": X, "labels": Y}, calls=80),
-    "ActiveLearner": Door(
-        learner_session,
-        lambda: {
-            "classes": 3,
-            "strategy": "conf",
-            "seed": 0,
-            "ask": 4,
-            "tell_ids": ...,
-            "tell_labels": ...,
-            "initial": {0: 0, 1: 1, 2: 2},
-        },
-        calls=50,
-    ),
-    "a learner's beginning": Door(
-        opened_learner,
-        lambda: {
-            "pool": X,
-            "classes": 3,
-            "ids": [f"id{i}" for i in range(N)],
-            "first": "kmeanspp",
-            "embeddings": H,
-            "journal": None,
-            "multilabel": False,
-            "predict": badge.predict,
-        },
-        calls=80,
-    ),
+    **{f"learner.{name}": door(functools.partial(told_learner, name), 30, **given) for name, given in METHODS.items()},
+    "Frozen": door(frozen, 30, encoder=net(), tokenizer=None, l2=1.0, keep="kept", name=None, batch_size=64),
+    "Journal": door(lambda **given: badge.journal.Journal(**given).close(), path="j.jsonl", sync=True),
+    "stats.write": door(badge.stats.write, 30, results=RESULTS, path="x.csv"),
+    "evaluate": door(report.evaluate, 30, results=RESULTS, strategies=["badge", "rand"]),
     **{
-        f"learner.{name}": Door(functools.partial(told_learner, name), arguments, calls=30)
-        for name, arguments in {
-            "ask": lambda: {"k": 1, "people": 1, "progress": False, "of": None},
-            "tell": lambda: {"ids": [5], "labels": [1], "by": None, "unasked": True},
-            "relabel": lambda: {"id": 0, "label": 1, "by": None},
-            "skip": lambda: {"ids": [5], "reason": None},
-            "unskip": lambda: {"ids": []},
-            "release": lambda: {"ids": []},
-            "add_class": lambda: {"name": None},
-            "use": lambda: {"strategy": "rand"},
-            "import_csv": lambda: {"path": "no.csv", "id": "id", "label": "label", "by": None},
-            "score": lambda: {"examples": X[:2], "labels": [0, 1]},
-            "explain": lambda: {"ids": [3, 4]},
-            "positions": lambda: {"ids": [3, 4]},
-            "item": lambda: {"id": 3},
-        }.items()
-    },
-    "Frozen": Door(
-        frozen,
-        lambda: {"encoder": net(), "tokenizer": None, "l2": 1.0, "keep": "kept", "name": None, "batch_size": 64},
-        calls=30,
-    ),
-    "Journal": Door(lambda **given: badge.journal.Journal(**given).close(), lambda: {"path": "j.jsonl", "sync": True}),
-    "stats.write": Door(badge.stats.write, lambda: {"results": badge.stats.example(), "path": "x.csv"}, calls=30),
-    "evaluate": Door(
-        report.evaluate, lambda: {"results": badge.stats.example(), "strategies": ["badge", "rand"]}, calls=30
-    ),
-    **{
-        f"stats.{call.__name__}": Door(
-            call, lambda: {"results": badge.stats.example(), "strategies": ["badge", "rand"]}, calls=20
-        )
+        f"stats.{call.__name__}": door(call, 20, results=RESULTS, strategies=["badge", "rand"])
         for call in (badge.stats.penalty_matrix, badge.stats.normalized_errors, badge.stats.saved_labels)
     },
     **{
-        f"stats.{call.__name__}": Door(
-            call,
-            lambda: {
-                "results": badge.stats.example(),
-                "setting": badge.stats.example().settings[0],
-                "strategy": "rand",
-            },
-            calls=20,
-        )
+        f"stats.{call.__name__}": door(call, 20, results=RESULTS, setting=SETTING, strategy="rand")
         for call in (badge.stats.learning_curve, badge.stats.batch_diversity, badge.stats.round_times)
     },
-    "stats.label_budgets": Door(
-        badge.stats.label_budgets,
-        lambda: {"results": badge.stats.example(), "setting": badge.stats.example().settings[0]},
-        calls=20,
+    "stats.label_budgets": door(badge.stats.label_budgets, 20, results=RESULTS, setting=SETTING),
+    "read_grid": door(read_grid, 20, path="no.toml"),
+    "Dataset": door(Dataset, 100, X_train=X, y_train=Y, X_test=X, y_test=Y, classes=3, name="own", lr=0.1),
+    "data.load": door(badge.data.load, 20, name="digits", seed=0, standardise=True),
+    "strategies.get": door(badge.strategies.get, strategy="badge"),
+    "networks.resolve": door(networks.resolve, name="mlp", width=4),
+    "Cell": door(Cell, strategy="rand", seed=0, lr=0.1, **RUN),
+    "cells_of": door(lambda **settings: cells_of(settings), 100, strategy=["rand"], seeds=1, block=[{}], **RUN),
+    "Results.of": door(
+        results, 100, data=["a", "a"], model=["m", "m"], strategy=["rand", "rand"], batch_size=[5, 5], seed=[0, 0],
+        labels=[5, 10], test_accuracy=[0.5, 0.6], log_det=[1.0, None],
     ),
-    "read_grid": Door(read_grid, lambda: {"path": "no.toml"}, calls=20),
-    "Dataset": Door(
-        Dataset,
-        lambda: {"X_train": X, "y_train": Y, "X_test": X, "y_test": Y, "classes": 3, "name": "own", "lr": 0.1},
-        calls=100,
-    ),
-    "data.load": Door(badge.data.load, lambda: {"name": "digits", "seed": 0, "standardise": True}, calls=20),
-    "strategies.get": Door(badge.strategies.get, lambda: {"strategy": "badge"}),
-    "networks.resolve": Door(networks.resolve, lambda: {"name": "mlp", "width": 4}),
-    "Cell": Door(
-        Cell,
-        lambda: {
-            "data": "digits",
-            "model": "mlp",
-            "strategy": "rand",
-            "batch_size": 5,
-            "seed": 0,
-            "labels": 200,
-            "lr": 0.1,
-        },
-    ),
-    "cells_of": Door(
-        lambda **settings: cells_of(settings),
-        lambda: {
-            "data": "digits",
-            "model": "mlp",
-            "strategy": ["rand"],
-            "batch_size": 5,
-            "seeds": 1,
-            "labels": 200,
-            "block": [{}],
-        },
-        calls=100,
-    ),
-    "Results.of": Door(
-        results,
-        lambda: {
-            "data": ["a", "a"],
-            "model": ["m", "m"],
-            "strategy": ["rand", "rand"],
-            "batch_size": [5, 5],
-            "seed": [0, 0],
-            "labels": [5, 10],
-            "test_accuracy": [0.5, 0.6],
-            "log_det": [1.0, None],
-        },
-        calls=100,
-    ),
-    "stats.load": Door(badge.stats.load, lambda: {"source": "no/such"}),
-    "Outputs.load": Door(badge.Outputs.load, lambda: {"directory": "no/such"}),
-    "journal.read": Door(badge.journal.read, lambda: {"path": "no/such"}),
-}
+    "stats.load": door(badge.stats.load, source="no/such"),
+    "Outputs.load": door(badge.Outputs.load, directory="no/such"),
+    "journal.read": door(badge.journal.read, path="no/such"),
+}  # fmt: skip
 
 
 def complaint(error: BaseException) -> str | None:
@@ -339,6 +227,12 @@ def complaint(error: BaseException) -> str | None:
     return None if text and "\n" not in text and len(text) < 600 else f"{len(text)} characters: {text[:200]!r}"
 
 
+def quietly(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*arguments, **named)
+
+
 def shown(arguments: Arguments) -> str:
     return ", ".join(f"{name}={str(value)[:60]!r}:{type(value).__name__}" for name, value in arguments.items())
 
@@ -346,18 +240,15 @@ def shown(arguments: Arguments) -> str:
 @pytest.mark.parametrize("name", DOORS)
 def test_arguments(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    door = DOORS[name]
-    wrong = []
-    for trial in range(int(door.calls * TIMES)):
+    called, wrong = DOORS[name], []
+    for trial in range(int(called.calls * TIMES)):
         rng = np.random.default_rng([sorted(DOORS).index(name), trial])
-        arguments = door.arguments()
+        arguments = copy.deepcopy(called.arguments)
         changed = rng.choice(list(arguments), size=min(int(rng.integers(1, 3)), len(arguments)), replace=False).tolist()
         arguments |= {key: junk(rng) for key in changed}
         given = {key: arguments[key] for key in changed}
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                answer = door.call(**arguments)
+            answer = quietly(called.call, **arguments)
         except Exception as error:
             own = any(callable(given.get(name)) or str(given.get(name)) == "math:sqrt" for name in OWN_CODE)
             own = own or str(error) == Odd.SAYS
@@ -366,12 +257,12 @@ def test_arguments(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 wrong.append(f"trial {trial}: {shown(given)}\n    {why[:300]}")
         else:
             try:
-                right = door.right(arguments, answer)
+                right = called.right(arguments, answer)
             except Exception as error:
                 right, answer = False, f"{answer}: {error}"
             if not right:
                 wrong.append(f"trial {trial}: {shown(given)}\n    answered {str(answer)[:200]}")
-    assert not wrong, f"{len(wrong)} of {int(door.calls * TIMES)} calls:\n" + "\n".join(wrong[:12])
+    assert not wrong, f"{len(wrong)} of {int(called.calls * TIMES)} calls:\n" + "\n".join(wrong[:12])
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -412,19 +303,21 @@ def command(*arguments: str) -> tuple[int, str, str]:
     return 0, out.getvalue(), err.getvalue()
 
 
+def picks_or_one_line(trial: int, *arguments: str) -> None:
+    """`badge select` prints three picks, or an error of one line."""
+    code, out, err = quietly(command, "select", "--probabilities", "p.npy", "-k", "3", *arguments)
+    assert (code == 0 and len(set(out.split("\n"))) == 4) or (
+        code in (2, 3) and not out and err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600
+    ), f"trial {trial}: {code} {out} {err[-500:]}"
+
+
 @pytest.mark.parametrize("name", ["z.csv", "h.csv", "z.tsv", "z.parquet", "z.npz", "z.npy"])
 def test_files_of_select(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("p.npy", P)
     for trial in range(int(12 * TIMES)):
-        rng = np.random.default_rng([1, trial])
-        Path(name).write_bytes(damaged(files()[name], rng))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            code, out, err = command("select", "--probabilities", "p.npy", "--embeddings", name, "-k", "3")
-        assert (code == 0 and len(set(out.split())) == 3) or (
-            code == 2 and not out and err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600
-        ), f"trial {trial}: {code} {out} {err[-500:]}"
+        Path(name).write_bytes(damaged(files()[name], np.random.default_rng([1, trial])))
+        picks_or_one_line(trial, "--embeddings", name)
 
 
 @pytest.mark.parametrize("option", ["--ids", "--exclude"])
@@ -435,18 +328,12 @@ def test_files_of_identifiers(option: str, ending: str, tmp_path: Path, monkeypa
     whole = b"".join(b"%d\n" % i for i in range(N if option == "--ids" else 3))
     for trial in range(int(12 * TIMES)):
         Path(f"ids{ending}").write_bytes(damaged(whole, np.random.default_rng([2, trial])))
-        arguments = ("select", "--probabilities", "p.npy", "--strategy", "conf", "-k", "3", option, f"ids{ending}")
-        code, out, err = command(*arguments)
-        assert (code == 0 and len(set(out.split("\n"))) == 4) or (
-            code in (2, 3) and not out and err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600
-        ), f"trial {trial}: {code} {out} {err[-500:]}"
+        picks_or_one_line(trial, "--strategy", "conf", option, f"ids{ending}")
 
 
 def reads(call: Callable[[], Any], trial: int) -> None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            call()
+        quietly(call)
     except Exception as error:
         assert complaint(error) is None, f"trial {trial}: {complaint(error)}"
 
@@ -454,12 +341,9 @@ def reads(call: Callable[[], Any], trial: int) -> None:
 def test_files_of_results(tmp_path: Path) -> None:
     badge.stats.write_csv(badge.stats.example(), tmp_path / "a.csv")
     badge.stats.write_parquet(badge.stats.example(), tmp_path / "a.parquet")
-    start = {
-        "event": "start",
-        "cell": {"data": "a", "model": "m", "strategy": "rand", "batch_size": 5, "seed": 0, "labels": 9},
-    }
+    cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 5, "seed": 0, "labels": 9}
     rounds = [{"event": "round", "round": i, "labels": 5 + i, "test_accuracy": 0.5} for i in range(3)]
-    write_journal(tmp_path / "a.jsonl", start, *rounds)
+    write_journal(tmp_path / "a.jsonl", {"event": "start", "cell": cell}, *rounds)
     for file in ("a.csv", "a.parquet", "a.jsonl"):
         whole = (tmp_path / file).read_bytes()
         for trial in range(int(40 * TIMES)):
@@ -481,16 +365,14 @@ def test_files_of_outputs_grids_and_cells(tmp_path: Path) -> None:
         reads(lambda: badge.select_from(badge.Outputs.load(tmp_path / "out"), 3), trial)
         (tmp_path / "grid.toml").write_bytes(damaged(grid, rng))
         reads(lambda: read_grid(tmp_path / "grid.toml"), trial)
-        (tmp_path / f"{cell.name}.jsonl").write_bytes(
-            damaged(encode(1, {"event": "start", "cell": {"data": "digits"}}), rng)
-        )
+        start = encode(1, {"event": "start", "cell": {"data": "digits"}})
+        (tmp_path / f"{cell.name}.jsonl").write_bytes(damaged(start, rng))
         reads(lambda: finished(cell, tmp_path), trial)
 
 
 def test_every_public_call_has_a_door() -> None:
-    public = {name for name in badge.__all__ if callable(getattr(badge, name))} - {
-        "Explanation"
-    }  # what explain returns
+    public = {name for name in badge.__all__ if callable(getattr(badge, name))}
+    public -= {"Explanation"}  # what explain returns
     public |= set(badge.samplers.__all__) | {f"stats.{name}" for name in ("load", "write")}
     methods = inspect.getmembers(badge.ActiveLearner, inspect.isfunction)
     public |= {
@@ -498,14 +380,9 @@ def test_every_public_call_has_a_door() -> None:
         for name, method in methods
         if not name.startswith("_") and len(inspect.signature(method).parameters) > 1
     }
-    taking = [
-        getattr(badge.stats, name) for name in badge.stats.__all__ if not isinstance(getattr(badge.stats, name), type)
-    ]
-    public |= {
-        f"stats.{call.__name__}"
-        for call in taking
-        if callable(call) and {"setting", "strategies"} & set(inspect.signature(call).parameters)
-    }
+    for name, call in inspect.getmembers(badge.stats, inspect.isfunction):
+        if name in badge.stats.__all__ and {"setting", "strategies"} & set(inspect.signature(call).parameters):
+            public.add(f"stats.{name}")
     assert public - set(DOORS) <= {"stats.coverage_notes"}, public - set(DOORS)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import badge
 from badge.errors import InputError, ModelError
+from small_nets import refused
 
 datasets = pytest.importorskip("datasets")
 transformers = pytest.importorskip("transformers")
@@ -239,22 +240,16 @@ def test_a_plain_network_on_a_datasets_dataset() -> None:
 
 def test_what_is_refused(tokenizer: Any) -> None:
     ragged = {"input_ids": [[1, 2, 3], [4]], "attention_mask": [[1, 1, 1], [1]]}
-    with pytest.raises(InputError, match="different lengths \\(1 to 3\\): pass tokenizer="):
-        badge.predict(bert(), ragged)
-    with pytest.raises(InputError, match="pass tokenizer="):
-        badge.predict(bert(), TEXTS)
+    refused(InputError, "different lengths \\(1 to 3\\): pass tokenizer=", bert(), ragged)
+    refused(InputError, "pass tokenizer=", bert(), TEXTS)
     two = datasets.Dataset.from_dict({"text": ["a"], "title": ["b"]})
-    with pytest.raises(InputError, match="select_columns"):
-        badge.predict(bert(), two, tokenizer=tokenizer)
-    with pytest.raises(InputError, match="streaming"):
-        badge.predict(bert(), two.to_iterable_dataset(), tokenizer=tokenizer)
-    with pytest.raises(InputError, match="splits \\['train'\\]"):
-        badge.predict(bert(), datasets.DatasetDict(train=two), tokenizer=tokenizer)
+    refused(InputError, "select_columns", bert(), two, tokenizer=tokenizer)
+    refused(InputError, "streaming", bert(), two.to_iterable_dataset(), tokenizer=tokenizer)
+    refused(InputError, "splits \\['train'\\]", bert(), datasets.DatasetDict(train=two), tokenizer=tokenizer)
     with pytest.raises(InputError, match="unclear which are inputs"):
         ids = torch.ones(4, 3, dtype=torch.int64)
         badge.predict(bert(), torch.utils.data.TensorDataset(ids, torch.ones_like(ids)))
-    with pytest.raises(ModelError, match="problem_type='regression'"):
-        badge.predict(bert(problem_type="regression"), TEXTS, tokenizer=tokenizer)
+    refused(ModelError, "problem_type='regression'", bert(problem_type="regression"), TEXTS, tokenizer=tokenizer)
 
 
 def test_a_model_that_says_it_is_multi_label(tokenizer: Any) -> None:
@@ -331,8 +326,7 @@ def test_texts_longer_than_the_models_positions(tokenizer: Any) -> None:
     assert len(badge.select(bert(), long, k=2, tokenizer=free, max_length=5)) == 2
     with pytest.raises(InputError, match="max_length=41 is more than the model's 40 positions"):
         badge.predict(bert(), long, tokenizer=free, max_length=41)
-    with pytest.raises(InputError, match="max_length must be a whole number"):
-        badge.predict(bert(), long, tokenizer=free, max_length=0)
+    refused(InputError, "max_length must be a whole number", bert(), long, tokenizer=free, max_length=0)
     with pytest.raises(InputError, match="pass such a tokenizer="):
         badge.predict(bert(), long, tokenizer=lambda texts: torch.zeros(len(texts), 3), max_length=3)
 
@@ -351,17 +345,14 @@ def test_a_text_that_is_missing_is_named_by_its_row(tokenizer: Any) -> None:
             badge.predict(bert(), pool, tokenizer=tokenizer, batch_size=5)
     pairs = [(text, title) for text, title in zip(TEXTS, TITLES, strict=True)]
     pairs[3] = (pairs[3][0], None)
-    with pytest.raises(InputError, match=r"row 3 of the pool is .* where a pair of texts is needed"):
-        badge.predict(bert(), pairs, tokenizer=tokenizer)
+    refused(InputError, r"row 3 of the pool is .* where a pair of texts is needed", bert(), pairs, tokenizer=tokenizer)
 
 
 def test_a_tokenizer_that_cannot(tokenizer: Any) -> None:
     padless = limitless(tokenizer)
     padless.pad_token = None
-    with pytest.raises(InputError, match=r"cannot take rows 0 to 22 .*padding token"):
-        badge.predict(bert(), TEXTS, tokenizer=padless)
-    with pytest.raises(InputError, match="one thing under two names"):
-        badge.predict(bert(), TEXTS, tokenizer=tokenizer, processor=tokenizer)
+    refused(InputError, r"cannot take rows 0 to 22 .*padding token", bert(), TEXTS, tokenizer=padless)
+    refused(InputError, "one thing under two names", bert(), TEXTS, tokenizer=tokenizer, processor=tokenizer)
 
 
 @pytest.mark.parametrize("keyword", ["processor", "tokenizer"])
@@ -392,16 +383,13 @@ def test_an_image_processor_runs_on_arrays_and_tensors(keyword: str) -> None:
         torch.testing.assert_close(out.probabilities, expected.probabilities, rtol=1e-4, atol=1e-5, msg=name)
     with pytest.raises(InputError, match="are scaled already, and the processor would scale them again"):
         badge.predict(model, first / 255, **{keyword: processor})
-    with pytest.raises(InputError, match=r"images of shape \(3, 10, 3\)"):
-        badge.predict(model, first[:, :, :, :3], **{keyword: processor})
-    with pytest.raises(InputError, match=r"images of shape \(10, 12\)"):
-        badge.predict(model, pixels[..., 0], **{keyword: processor})
+    refused(InputError, r"images of shape \(3, 10, 3\)", model, first[:, :, :, :3], **{keyword: processor})
+    refused(InputError, r"images of shape \(10, 12\)", model, pixels[..., 0], **{keyword: processor})
 
 
 def test_whole_pixels_without_their_processor_are_refused() -> None:
     """The model would turn them into floats of 0 to 255, and answer."""
     pixels = torch.randint(0, 256, (9, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     for pool in (pixels, pixels.long(), {"pixel_values": pixels}, list(pixels)):
-        with pytest.raises(InputError, match=r"scale it as in training, .* or pass the image processor of the model"):
-            badge.predict(vit(), pool)
+        refused(InputError, r"scale it as in training, .* or pass the image processor of the model", vit(), pool)
     badge.predict(vit(), pixels / 127.5 - 1)

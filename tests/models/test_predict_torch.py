@@ -1,14 +1,11 @@
-"""`badge.predict` on PyTorch classifiers: the head is found, and the model is left as it was."""
+"""`badge.predict` on PyTorch classifiers: the head is found, whatever the model returns and is wrapped in."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -16,42 +13,7 @@ from torch.nn import functional as F
 
 import badge
 from badge.errors import InputError, ModelError
-from badge.models import borrowed
-
-N, D_IN, D, C = 37, 6, 8, 3
-X = torch.randn(N, D_IN, generator=torch.Generator().manual_seed(0))
-
-
-class Net(nn.Module):
-    """Body and head by hand, so that what is expected can be computed by hand; `ending` is what is returned."""
-
-    def __init__(self, ending: Callable[[Tensor, Tensor], Any] = lambda z, h: z, classes: int = C) -> None:
-        super().__init__()
-        torch.manual_seed(1)
-        self.body = nn.Sequential(nn.Linear(D_IN, D), nn.BatchNorm1d(D), nn.ReLU(), nn.Dropout(0.5))
-        self.fc: nn.Module = nn.Linear(D, classes)
-        self.ending = ending
-        self.body[1].running_mean = torch.linspace(-1, 1, D)
-
-    def forward(self, x: Tensor) -> Any:
-        h = self.body(x)
-        return self.ending(self.fc(h), h)
-
-
-def expected(net: Net) -> tuple[Tensor, Tensor]:
-    """Probabilities and embeddings of a Net, from its own parts in eval mode."""
-    body, fc = net.body.eval(), net.fc.eval()
-    with torch.no_grad():
-        h = body(X)
-        z = fc(h)
-    return (torch.sigmoid(z) if z.shape[1] == 1 else torch.softmax(z, dim=1)), h
-
-
-def check(net: nn.Module, reference: Net, **options: Any) -> None:
-    out = badge.predict(net, X, batch_size=10, **options)
-    p, h = expected(reference)
-    torch.testing.assert_close(out.probabilities, p)
-    torch.testing.assert_close(out.embeddings, h)
+from small_nets import D_IN, C, D, N, Net, X, check, expected, refused
 
 
 @dataclass
@@ -198,18 +160,15 @@ def test_an_embedding_changed_in_place_after_the_head() -> None:
 
 def test_head_by_module_and_by_name() -> None:
     scaled = Net(lambda z, h: z / 2)
-    with pytest.raises(ModelError, match=r"body\.0 \(6 → 8\), fc \(8 → 3\).*Pass head="):
-        badge.predict(scaled, X)
+    refused(ModelError, r"body\.0 \(6 → 8\), fc \(8 → 3\).*Pass head=", scaled, X)
     for head in ("fc", scaled.fc):
         out = badge.predict(scaled, X, head=head)
         scaled.eval()
         with torch.no_grad():
             torch.testing.assert_close(out.embeddings, scaled.body(X))
             torch.testing.assert_close(out.probabilities, scaled(X).softmax(dim=1))  # of the model, not of the head
-    with pytest.raises(ModelError, match=r"'fx' is not a module.*fc \(8 → 3\)"):
-        badge.predict(scaled, X, head="fx")
-    with pytest.raises(ModelError, match="not part of the model"):
-        badge.predict(scaled, X, head=nn.Linear(8, 3))
+    refused(ModelError, r"'fx' is not a module.*fc \(8 → 3\)", scaled, X, head="fx")
+    refused(ModelError, "not part of the model", scaled, X, head=nn.Linear(8, 3))
     with pytest.raises(ModelError, match="did not run"):
         scaled.extra = nn.Linear(2, 2)
         badge.predict(scaled, X, head="extra")
@@ -217,8 +176,7 @@ def test_head_by_module_and_by_name() -> None:
 
 def test_a_softmax_that_no_layer_explains_needs_a_head() -> None:
     net = Net(lambda z, h: torch.softmax(z / 3, dim=1))
-    with pytest.raises(ModelError, match="no linear layer gives the logits"):
-        badge.predict(net, X)
+    refused(ModelError, "no linear layer gives the logits", net, X)
     out = badge.predict(net, X, head="fc")
     net.eval()
     torch.testing.assert_close(out.probabilities, net(X).detach())
@@ -238,8 +196,7 @@ def test_several_heads() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.maximum(self.a(x), self.b(F.pad(x, (1, 1))))
 
-    with pytest.raises(ModelError, match=r"several layers give the logits: a \(6 → 3\), b \(8 → 3\)"):
-        badge.predict(TwoHeads(), X)
+    refused(ModelError, r"several layers give the logits: a \(6 → 3\), b \(8 → 3\)", TwoHeads(), X)
     assert badge.predict(TwoHeads(), X, head="b").embeddings.shape == (N, D)
 
 
@@ -273,118 +230,13 @@ def test_outputs_that_cannot_be_used(ending: Any, message: str) -> None:
 
 
 def test_not_a_model() -> None:
-    with pytest.raises(ModelError, match="is a class"):
-        badge.predict(Net, X)
-    with pytest.raises(ModelError, match="neither a torch module"):
-        badge.predict(lambda x: x, X)
-    with pytest.raises(InputError, match="batch_size"):
-        badge.predict(Net(), X, batch_size=0)
-
-
-def fingerprint_of_state(net: nn.Module) -> Any:
-    return (
-        [m.training for m in net.modules()],
-        [None if p.grad is None else p.grad.clone() for p in net.parameters()],
-        {k: v.clone() for k, v in net.state_dict().items()},
-        [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in net.modules()],
-        [(p.device, p.requires_grad, id(p)) for p in net.parameters()],
-        torch.get_rng_state(),
-        np.random.get_state()[1].copy(),  # noqa: NPY002
-        random.getstate(),
-    )
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, Tensor):
-        return torch.equal(a, b)
-    if isinstance(a, np.ndarray):
-        return bool(np.array_equal(a, b))
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return bool(a == b)
-
-
-class Noisy(Net):
-    """A forward pass that draws from every global generator; `fail` is raised on the second batch."""
-
-    fail: type[BaseException] | None = None
-    batches = 0
-
-    def forward(self, x: Tensor) -> Any:
-        torch.rand(1)
-        np.random.rand()  # noqa: NPY002
-        random.random()
-        assert not torch.is_grad_enabled()
-        assert not any(m.training for m in self.modules())
-        self.batches += 1
-        if self.fail is not None and self.batches == 2:
-            raise self.fail
-        return super().forward(x)
-
-
-@pytest.mark.parametrize("fail", [None, KeyboardInterrupt, RuntimeError])
-@pytest.mark.parametrize("device", [None, "cpu"])
-def test_the_model_is_left_as_it_was(fail: type[BaseException] | None, device: str | None) -> None:
-    net = Noisy()
-    super(Noisy, net).forward(X).sum().backward()
-    net.train()
-    net.body[1].eval()  # frozen statistics inside a model in training
-    net.fail = fail
-    before = fingerprint_of_state(net)
-    if fail is None:
-        badge.predict(net, X, batch_size=10, device=device)
-    else:
-        with pytest.raises(ModelError if fail is RuntimeError else fail):
-            badge.predict(net, X, batch_size=10, device=device)
-    assert net.batches == (4 if fail is None else 2)
-    assert same(before, fingerprint_of_state(net))
-
-
-@pytest.mark.parametrize("fail", [None, KeyboardInterrupt])
-def test_the_model_goes_to_the_device_and_comes_back(
-    fail: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There may be no second device here: the one that loses all numbers is the hardest to come back from."""
-    monkeypatch.setattr(borrowed, "usable_device", torch.device)
-    net = Net()
-    net(X).sum().backward()
-    before, tensors = fingerprint_of_state(net), list(net.parameters())
-    with pytest.raises(fail) if fail else nullcontext(), borrowed.on_device(net, "meta") as place:
-        assert place.type == net.fc.weight.device.type == net.body[1].running_mean.device.type == "meta"
-        if fail:
-            raise fail
-    assert same(before, fingerprint_of_state(net))
-    assert all(a is b for a, b in zip(tensors, net.parameters(), strict=True))
-    assert all(p.grad is not None and p.grad.device.type == "cpu" for p in net.parameters())
-
-
-def test_a_model_keeps_its_weights_when_the_device_has_no_numbers() -> None:
-    net = Net()
-    before = fingerprint_of_state(net)
-    with pytest.raises(InputError, match="device='meta' cannot be used: it holds no numbers"):
-        badge.predict(net, X, device="meta")
-    assert same(before, fingerprint_of_state(net))
-
-
-def test_a_model_on_two_devices_stays_there() -> None:
-    spread = Net()
-    spread.fc.to("meta")
-    with pytest.raises(InputError, match=r"spread over \['cpu', 'meta'\]"), borrowed.on_device(spread, "cpu"):
-        pass
+    refused(ModelError, "is a class", Net, X)
+    refused(ModelError, "neither a torch module", lambda x: x, X)
+    refused(InputError, "batch_size", Net(), X, batch_size=0)
 
 
 def test_the_scores_of_an_auxiliary_head_are_no_embedding() -> None:
-    with pytest.raises(ModelError, match="no linear layer gives the logits"):
-        badge.predict(Net(lambda z, h: (z / 2, z / 3)), X)
-
-
-def test_the_check_of_state_can_fail() -> None:
-    net = Net()
-    before = fingerprint_of_state(net)
-    net.body[3].eval()
-    assert not same(before, fingerprint_of_state(net))
+    refused(ModelError, "no linear layer gives the logits", Net(lambda z, h: (z / 2, z / 3)), X)
 
 
 def test_the_network_sees_each_example_once() -> None:
@@ -409,8 +261,7 @@ def test_autocast(autocast: Any) -> None:
     p, h = expected(net)
     torch.testing.assert_close(out.probabilities, p, rtol=0.05, atol=0.02)
     assert not torch.equal(out.embeddings, h)  # it was in fact in half precision
-    with pytest.raises(InputError, match="autocast"):
-        badge.predict(net, X, autocast="half")  # type: ignore[arg-type]
+    refused(InputError, "autocast", net, X, autocast="half")  # type: ignore[arg-type]
 
 
 def test_a_model_in_half_precision_takes_a_float32_pool_and_float64_goes_to_float32() -> None:
@@ -460,15 +311,13 @@ def test_scripted_and_traced_networks(way: str) -> None:
     if way != "freeze":
         assert scripted.training
         torch.testing.assert_close(badge.predict(scripted, images, head="fc").embeddings, out.embeddings)
-        with pytest.raises(ModelError, match="head='other' did not run"):
-            badge.predict(scripted, images, head="other")
+        refused(ModelError, "head='other' did not run", scripted, images, head="other")
 
 
 def test_pixels_of_whole_numbers_are_not_guessed_at() -> None:
     pixels = torch.randint(0, 256, (5, 3, 8, 8), dtype=torch.uint8)
     for pool in (pixels, pixels.numpy(), list(pixels), {"x": pixels}):
-        with pytest.raises(InputError, match=r"holds torch.uint8 and the model takes torch.float32: .*processor="):
-            badge.predict(Scriptable(), pool)
+        refused(InputError, r"holds torch.uint8 and the model takes torch.float32: .*processor=", Scriptable(), pool)
     scaled = badge.predict(Scriptable(), pixels, processor=lambda images: torch.stack(images) / 255)
     torch.testing.assert_close(scaled.embeddings, badge.predict(Scriptable(), pixels / 255).embeddings)
 

@@ -287,22 +287,18 @@ def test_frozen_parameters_stay() -> None:
 def test_errors_state_condition_and_values() -> None:
     x, y = blobs()
     trainer = badge.Trainer(partial(mlp, 6, 4), lr=1e-2)
-    with pytest.raises(InputError, match="0 labelled examples"):
-        trainer.fit(x[:0], y[:0], rng())
-    with pytest.raises(InputError, match=r"200 examples with labels of shape \(3,\)"):
-        trainer.fit(x, y[:3], rng())
-    with pytest.raises(InputError, match=r"labels must be whole numbers from 0, not torch.int64 from -1"):
-        trainer.fit(x, y - 1, rng())
-    with pytest.raises(InputError, match=r"labels must be whole numbers from 0, not torch.float64"):
-        trainer.fit(x, y / 2, rng())
-    with pytest.raises(InputError, match=r"dtype torch.int16: float32 is needed"):
-        trainer.fit(abs(x).astype(np.int16), y, rng())
-    with pytest.raises(ModelError, match=r"whole numbers are tokens here: give others as float32"):
-        trainer.fit(abs(x).astype(np.int64), y, rng())
-    with pytest.raises(InputError, match="NaN or inf"):
-        trainer.fit(np.where(x > 5, np.nan, x), y, rng())
-    with pytest.raises(ModelError, match="4 outputs, but labels go up to 4"):
-        trainer.fit(x, y + 1, rng())
+    for examples, labels, error, message in (
+        (x[:0], y[:0], InputError, "0 labelled examples"),
+        (x, y[:3], InputError, r"200 examples with labels of shape \(3,\)"),
+        (x, y - 1, InputError, "labels must be whole numbers from 0, not torch.int64 from -1"),
+        (x, y / 2, InputError, "labels must be whole numbers from 0, not torch.float64"),
+        (abs(x).astype(np.int16), y, InputError, "dtype torch.int16: float32 is needed"),
+        (abs(x).astype(np.int64), y, ModelError, "whole numbers are tokens here: give others as float32"),
+        (np.where(x > 5, np.nan, x), y, InputError, "NaN or inf"),
+        (x, y + 1, ModelError, "4 outputs, but labels go up to 4"),
+    ):
+        with pytest.raises(error, match=message):
+            trainer.fit(examples, labels, rng())
     with pytest.raises(ModelError, match=r"raw scores \[n, classes\], not shape \(64, 2, 3\)"):
         badge.Trainer(lambda: nn.Sequential(nn.Linear(6, 6), nn.Unflatten(1, (2, 3))), lr=1.0).fit(x, y, rng())
     with pytest.raises(ModelError, match=r"must return a torch.nn.Module, not int"):
@@ -311,21 +307,11 @@ def test_errors_state_condition_and_values() -> None:
         badge.Trainer(partial(mlp, 6, 4), lr=1e30, max_epochs=3).fit(x, y, rng())
     with pytest.raises(InputError, match="a function that makes a new network, not Sequential"):
         badge.Trainer(mlp(6, 4), lr=1.0)
-    for bad in (
-        {"lr": 0.0},
-        {"lr": float("nan")},
-        {"lr": "x"},
-        {"lr": None},
-        {"device": "gpu"},
-        {"device": 3.5},
-        {"target": "high"},
-        {"batch_size": 0},
-        {"target": 1.0},
-        {"max_epochs": 0},
-        {"patience": 1.5},
-    ):
-        with pytest.raises(InputError, match=next(iter(bad))):
-            badge.Trainer(**{"build": partial(mlp, 6, 4), "lr": 1.0, **bad})  # type: ignore[arg-type]
+    wrong = {"lr": [0.0, float("nan"), "x", None], "device": ["gpu", 3.5], "target": ["high", 1.0], "batch_size": [0]}
+    for name, values in {**wrong, "max_epochs": [0], "patience": [1.5]}.items():
+        for value in values:
+            with pytest.raises(InputError, match=name):
+                badge.Trainer(**{"build": partial(mlp, 6, 4), "lr": 1.0, name: value})  # type: ignore[arg-type]
 
 
 def test_the_benchmark_runs_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
