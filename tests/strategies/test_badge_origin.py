@@ -15,7 +15,7 @@ OUT = badge.Outputs(P, np.random.default_rng(0).normal(size=(5, 2)))
 
 def test_the_law() -> None:
     g = badge.gradient_embedding(OUT).as_matrix().double().numpy()
-    counts = tally(lambda rng: badge_origin(OUT, 3, rng), 5_000, seed=0)
+    counts = tally(lambda rng: badge_origin(OUT, 3, rng), 400, seed=0)
     assert chi_square(counts, kmeanspp_law(g, 3, given=np.zeros((1, 4)))) > ACCEPTED
     assert chi_square(counts, kmeanspp_law(g, 3)) < REJECTED
 

@@ -1,4 +1,4 @@
-"""What tests of pages need: a browser, axe-core, and the labelling page as a process of its own."""
+"""What tests of pages need: a browser, axe-core, and the labelling page in a forked process, which starts at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import badge
+from forks import FORKS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -28,8 +28,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SOURCE = str(Path(badge.__file__).parents[1])
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,22 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def command(arguments: list[str], folder: Path, log: Path) -> None:
+    """`badge` with these arguments, in a folder; what it prints goes to the log."""
+    import torch
+
+    from badge.cli import main
+
+    torch.set_num_threads(1)
+    os.chdir(folder)
+    printed = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.argv = ["badge", *arguments]
+    main()
+
+
 class Server:
     """`badge label` with these arguments, in a folder; can be killed and started again on its port."""
 
@@ -71,16 +87,14 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         self.log = self.folder / "server.log"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "badge", "label", *self.arguments, "--port", str(self.port)],
-                cwd=self.folder, stdout=log, stderr=subprocess.STDOUT, env=environment,
-            )  # fmt: skip
+        self.log.write_text("")
+        arguments = ["label", *self.arguments, "--port", str(self.port)]
+        self.process = FORKS.Process(target=command, args=(arguments, self.folder, self.log), daemon=True)
+        self.process.start()
         end = time.monotonic() + self.seconds
         while not (found := re.search(r"https?://\S+", self.log.read_text())) or not self._answers():
-            if self.process.poll() is not None or time.monotonic() > end:
+            if not self.process.is_alive() or time.monotonic() > end:
                 raise AssertionError(f"no server: {self.log.read_text()}")
             time.sleep(0.05)
         self.url = found[0]
@@ -93,15 +107,13 @@ class Server:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
     def stop(self) -> str:
         """Ctrl-C; what it printed."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        os.kill(self.process.pid or 0, signal.SIGINT)
+        self.process.join(20)
+        self.kill()
         return self.log.read_text()
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from badge import journal
 from badge.experiment import Cell, Display, journal_path
 
-CELL = Cell("own_parts:blobs", "own_parts:small", "badge", batch_size=10, initial=12, labels=45, max_epochs=30)
+CELL = Cell("own_parts:blobs", "own_parts:small", "badge", batch_size=10, initial=12, labels=45, max_epochs=6)
 
 
 def variants(*strategies: str, seeds: int = 1, **settings: Any) -> list[Cell]:
