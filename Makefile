@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help test test-label-studio demo check lint types bench results docs release-check clean
+.PHONY: help test test-oldest test-label-studio demo check lint types bench results docs release-check clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
@@ -15,6 +15,17 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: $(INSTALLED)  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+OLDEST := .venv-oldest
+OLDEST_PYTHON ?= $(shell python3.10 --version >/dev/null 2>&1 && echo python3.10 || echo $(PYTHON))
+OLDEST_EXTRAS ?= dev
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -q -c constraints-oldest.txt -e '.[$(OLDEST_EXTRAS)]' pytest pytest-xdist hypothesis
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed  ## the suite, or TESTS of it, with the oldest versions that are supported
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist worksteal $(TESTS)
 
 STUDIO := .venv-label-studio
 $(STUDIO)/.installed:
@@ -32,7 +43,7 @@ lint: $(INSTALLED)  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(INSTALLED)  ## mypy --strict on the package
+types: $(INSTALLED)  ## mypy: the package strictly, the tests less so
 	$(BIN)/mypy
 
 check: lint types test  ## lint + types + tests
@@ -48,11 +59,11 @@ docs: $(INSTALLED)  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir site
 
 release-check: $(INSTALLED)  ## sdist and wheel, checked; the wheel alone and with each extra, in clean environments
-	$(BIN)/python -m pip install -q build twine
+	$(BIN)/python -m pip install -q -c constraints.txt build twine
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python .ci/release_check.py dist/*.whl
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(STUDIO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -110,7 +110,7 @@ def main(wheel: Path) -> None:
         for extra, programs in WORKS.items():
             with_extra = Environment(Path(folder) / extra, base)
             with_extra.install(f"{wheel}[{extra}]")
-            for words in (f"-c {FILES}", *programs):
+            for words in (f"-c {FILES}", f"-c {readme[1]}", *programs):
                 with_extra.works(words)
             print(f"[{extra}] alone: works")
 

@@ -12,6 +12,7 @@ import badge
 
 pytest.importorskip("sklearn")
 
+from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -21,14 +22,13 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+FrozenEstimator = pytest.importorskip("sklearn.frozen", reason="needs scikit-learn ≥ 1.6").FrozenEstimator
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 4))
 Y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -48,9 +48,9 @@ META: dict[str, Any] = {
         [("a", pipeline()), ("b", RandomForestClassifier(3, random_state=0))], voting="soft"
     ),
     "one against rest": OneVsRestClassifier(pipeline()),
-    "fixed threshold": FixedThresholdClassifier(pipeline()),
-    "tuned threshold": TunedThresholdClassifierCV(pipeline(), cv=3),
-    "search": GridSearchCV(CalibratedClassifierCV(pipeline(), ensemble=False), {"cv": [2, 3]}, cv=2),
+    "fixed threshold": model_selection.FixedThresholdClassifier(pipeline()),
+    "tuned threshold": model_selection.TunedThresholdClassifierCV(pipeline(), cv=3),
+    "search": model_selection.GridSearchCV(CalibratedClassifierCV(pipeline(), ensemble=False), {"cv": [2, 3]}, cv=2),
     "stack": StackingClassifier([("a", pipeline())], cv=2),
     "bag": BaggingClassifier(pipeline(), n_estimators=3, random_state=0),
     "in a pipeline": make_pipeline(CalibratedClassifierCV(pipeline(), ensemble=False)),
@@ -99,7 +99,7 @@ def test_a_table_is_encoded_by_what_is_inside() -> None:
 
 def test_a_perceptron_inside_gives_its_hidden_layer() -> None:
     perceptron = MLPClassifier((5,), max_iter=20, random_state=0)
-    model = FixedThresholdClassifier(make_pipeline(StandardScaler(), perceptron))
+    model = model_selection.FixedThresholdClassifier(make_pipeline(StandardScaler(), perceptron))
     with pytest.warns(UserWarning, match="Maximum iterations"):
         model.fit(X[:200], Y[:200])
     assert badge.predict(model, X).embeddings.shape == (600, 5)

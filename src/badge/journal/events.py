@@ -105,7 +105,7 @@ class Initial(Part):
 class Stop(Part):
     """How a model's predictions on the stop set differ from those of the model before."""
 
-    renamed: ClassVar = {"of": "examples"}
+    renamed: ClassVar[dict[str, str]] = {"of": "examples"}
     ids: list[Id]  #: examples whose prediction is new
     codes: list[Any]  #: and the predicted class
     revision: int  #: number of the last event that changed a label of the model
@@ -153,7 +153,7 @@ class Header(Record):
 @dataclass(frozen=True, kw_only=True)
 class Ask(Record):
     kind = "ask"
-    renamed: ClassVar = {"of": "people"}
+    renamed: ClassVar[dict[str, str]] = {"of": "people"}
     round: int
     ids: list[Id]
     people: int = 1  #: number of people who label each id
