@@ -252,8 +252,8 @@ def verdict(found: Curves) -> Verdict | None:
 
     Rules are compared by mean accuracy over the data sets of a half, over the seeds that all of them have.
     """
-    halves = [lambda data: data in LOOKED_AT, lambda data: data not in LOOKED_AT and data not in RARE]
-    chosen, tested = ({k: v for k, v in found.items() if half(k.data)} for half in halves)
+    chosen = {k: v for k, v in found.items() if k.data in LOOKED_AT}
+    tested = {k: v for k, v in found.items() if k.data not in LOOKED_AT and k.data not in RARE}
     first = _means(chosen)
     if not first:
         return None
