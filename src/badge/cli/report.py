@@ -28,8 +28,10 @@ def report(
     source: _Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
     strategies: Strategies = None,
+    png: Annotated[bool, typer.Option("--png", help="Write every figure as PNG too.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Write every figure as PDF too.")] = False,
 ) -> None:
-    """Write report.html, every figure as SVG and PNG, and every table as CSV, those for a paper as LaTeX too.
+    """Write report.html, every figure as SVG, and every table as CSV, those for a paper as LaTeX too.
 
     Without --strategies the paper's seven are compared, and your own.
 
@@ -50,7 +52,9 @@ def report(
     from badge.stats import load
 
     name = ", ".join(path.name or str(path) for path in source)
-    written = build(load(source, progress=True), out, names_of(strategies) or None, source=name, progress=True)
+    formats = [ending for ending, wanted in (("png", png), ("pdf", pdf)) if wanted]
+    results = load(source, progress=True)
+    written = build(results, out, names_of(strategies) or None, source=name, progress=True, formats=formats)
     console = Console()
     statistics = written.statistics
     _print_matrix(console, statistics.penalty.overall)

@@ -14,13 +14,16 @@ from badge.core.progress import bar
 from badge.core.writing import folder_for
 from badge.errors import InputError, MissingExtraError
 from badge.report.page import write_page
-from badge.report.saving import save_all
+from badge.report.saving import FORMATS, drawing_pool, save_all
 from badge.report.section import Section, Study
 from badge.report.sections import SECTIONS
 from badge.report.statistics import Statistics, evaluate
 from badge.stats import Results
 
 __all__ = ["Report", "build"]
+
+#: From this number of settings on, several processes draw. For fewer figures, starting them takes longer.
+MANY = 4
 
 
 class Report(NamedTuple):
@@ -39,8 +42,9 @@ def build(
     source: str = "",
     progress: bool = False,
     workers: int | None = None,
+    formats: Sequence[str] = (),
 ) -> Report:
-    """Write `report.html`, `figures/` (SVG and PNG) and the CSV files into the folder `out`.
+    """Write `report.html`, `figures/` (SVG) and the CSV files into the folder `out`.
 
     `workers`: processes that draw; None takes one per core, at most four. Above one, call from under
     `if __name__ == "__main__":`, as with every use of `multiprocessing`.
@@ -52,33 +56,40 @@ def build(
         source: where the results are from, for the page.
         progress: draw a bar on standard error.
         workers: processes that draw; None: one per core, at most four.
+        formats: "png", "pdf" or both: figures in these formats too, which takes longer than all the rest.
 
     Returns:
         Where the page is, how many figures it has, and its statistics.
 
     Raises:
-        InputError: a strategy is not in the results.
+        InputError: a strategy is not in the results; a format is unknown.
         WriteError: the folder cannot be written.
     """
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError("the report", package, "study")
+    if unknown := [ending for ending in formats if ending not in FORMATS]:
+        raise InputError(
+            f"no format {', '.join(map(repr, unknown))} of figures; there are {', '.join(FORMATS)} beside SVG"
+        )
     folder = path_of(out, "the folder of a report")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")
     folder_for(folder)
-    with bar("statistics and tables", total=2, enabled=progress) as advance:
-        results = results.named()
-        study = Study(results, evaluate(results, strategies))
-        advance(1)
-        sections = make_sections(study)
-        for table in (table for section in sections for table in section.tables):
-            table.write(folder)
-        advance(1)
-    drawings = [drawing for section in sections for group in section.figures for drawing in group]
     count = min(os.cpu_count() or 1, 4) if workers is None else workers
-    with bar("drawing figures", total=len(drawings), enabled=progress) as advance:
-        pictures = save_all(drawings, folder / "figures", count, advance)
+    results = results.named()
+    several = count if len(results.settings) >= MANY else 1
+    with drawing_pool(several) as pool:  # its processes start while the statistics are computed
+        with bar("statistics and tables", total=2, enabled=progress) as advance:
+            study = Study(results, evaluate(results, strategies))
+            advance(1)
+            sections = make_sections(study)
+            for table in (table for section in sections for table in section.tables):
+                table.write(folder)
+            advance(1)
+        drawings = [drawing for section in sections for group in section.figures for drawing in group]
+        with bar("drawing figures", total=len(drawings), enabled=progress) as advance:
+            pictures = save_all(drawings, folder / "figures", formats, pool, advance)
     page = folder / "report.html"
     write_page(page, study, sections, pictures, source)
     return Report(page, len(drawings), study.statistics)

@@ -127,6 +127,7 @@ def fill(axes: Axes, drawing: Lines) -> None:
     axes.locator_params(axis="x", nbins=6)
     _set_title(axes, drawing.title)
     axes.set_xlabel(drawing.x_label)
+    axes.xaxis.set_label_coords(0.5, -0.119)  # below numbers of one line: need not be measured
     axes.set_ylabel(drawing.y_label)
 
 
@@ -258,7 +259,8 @@ def _draw_dots(drawing: Dots) -> Figure:
 
 def _set_title(axes: Axes, title: str) -> None:
     """A title that fits: smaller, then cut, where the name of the data set is long."""
-    axes.set_title(_short(title, 60), loc="left", pad=7, size=min(10.5, 10.5 * 42 / len(_short(title, 60))))
+    text = _short(title, 60)  # y: matplotlib need not measure what else is at the top
+    axes.set_title(text, loc="left", y=1.0, pad=7, size=min(10.5, 10.5 * 42 / len(text)))
 
 
 def _short(text: str, length: int) -> str:

@@ -6,8 +6,9 @@ import html
 import io
 import multiprocessing
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,11 @@ from badge.report.style import INK, RC
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["inline", "save", "save_all", "svg_text"]
+__all__ = ["FORMATS", "drawing_pool", "inline", "save", "save_all", "svg_text"]
 
 DPI = 160
-#: Fewer figures than this are drawn at once in this process: starting others takes longer.
-FEW = 24
+#: What a report writes its figures as on request, beside SVG.
+FORMATS = ("png", "pdf")
 FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 _PRINT_INK = "#1a1a1a"
 
@@ -95,30 +96,55 @@ def save(figure: Figure, path: Path, svg: str | None = None) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=DPI, facecolor="white")
 
 
-def _draw_and_save(drawing: Drawing, folder: Path) -> str:
+def _draw_and_save(drawing: Drawing, folder: Path, formats: Sequence[str]) -> str:
     figure = draw(drawing)
     svg = svg_text(figure)
     save(figure, folder / f"{drawing.name}.svg", svg)
-    save(figure, folder / f"{drawing.name}.png")
+    for ending in formats:
+        save(figure, folder / f"{drawing.name}.{ending}")
     return inline(svg, drawing.name, drawing.title)
 
 
+@contextmanager
+def drawing_pool(workers: int) -> Iterator[Executor | None]:
+    """Processes that draw. They import matplotlib at once. None for fewer than two."""
+    if workers < 2:
+        yield None
+        return
+    # spawned, not forked: a fork of a process with threads (the progress bar has one) may hang
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        for _ in range(workers):
+            pool.submit(_import)
+        yield pool
+
+
+def _import() -> None:
+    import gc
+
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
+
+    gc.freeze()  # what was imported is no garbage: do not look through it again and again
+
+
 def save_all(
-    drawings: Sequence[Drawing], folder: Path, workers: int, advance: Callable[[float], None]
+    drawings: Sequence[Drawing],
+    folder: Path,
+    formats: Sequence[str],
+    pool: Executor | None,
+    advance: Callable[[float], None],
 ) -> dict[str, str]:
-    """Draw every drawing into `folder` as SVG and PNG; the SVG for the page by name."""
+    """Draw every drawing into `folder` as SVG and in `formats`; the SVG for the page by name."""
     folder_for(folder)
-    job = partial(_draw_and_save, folder=folder)
+    job = partial(_draw_and_save, folder=folder, formats=formats)
     found: dict[str, str] = {}
-    if workers < 2 or len(drawings) < FEW:
+    if pool is None:
         for drawing in drawings:
             found[drawing.name] = job(drawing)
             advance(1)
         return found
-    # spawned, not forked: a fork of a process with threads (the progress bar has one) may hang
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = {pool.submit(job, drawing): drawing.name for drawing in drawings}
-        for done in as_completed(jobs):
-            found[jobs[done]] = done.result()
-            advance(1)
+    jobs = {pool.submit(job, drawing): drawing.name for drawing in drawings}
+    for done in as_completed(jobs):
+        found[jobs[done]] = done.result()
+        advance(1)
     return found
