@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,3 +13,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     """`badge select` in a directory of its own, with p.npy and z.npy."""
     monkeypatch.chdir(tmp_path)
     return Command(monkeypatch, capsys)
+
+
+@pytest.fixture
+def pick(run: Command) -> Callable[..., tuple[int, str, str]]:
+    """Seven picks from two files, and more options."""
+    return lambda p, z, *more: run("--probabilities", p, "--embeddings", z, "-k", 7, *more, arrays=False)

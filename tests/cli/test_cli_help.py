@@ -54,11 +54,15 @@ def test_examples_stay_on_their_lines_in_a_narrow_terminal(monkeypatch: pytest.M
     assert "badge select --probabilities p.npy --embeddings z.npy -k 100\n" in shown
 
 
-def test_the_table_of_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
-    shown = CliRunner().invoke(app, ["strategies"]).output
+@pytest.mark.parametrize("columns", ["60", "119", "250"])
+def test_the_table_of_strategies(columns: str) -> None:
+    shown = " ".join(CliRunner().invoke(app, ["strategies"], env={"COLUMNS": columns}).output.split())
+    assert "…" not in shown  # no word is cut
     for row in catalog.CATALOG:
         assert row.name in shown and row.picks in shown and row.source in shown
+
+
+def test_help_lists_the_strategies() -> None:
     for command in ("run", "select", "label", "report"):
         text = " ".join(CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "90"}).output.split())
         assert ", ".join(catalog.STRATEGIES) in text.replace("- ", "-"), command  # a line may end behind a hyphen

@@ -48,3 +48,13 @@ class Command:
 
 def lines(k: int, **options: Any) -> str:
     return "".join(f"{i}\n" for i in badge.select_from(OUT, k, **options))
+
+
+def refused(result: tuple[int, str, str], message: str) -> None:
+    code, out, err = result
+    assert (code, out) == (2, ""), (code, out, err)
+    assert err.startswith("error: ") and err.count("\n") == 1 and len(err) < 600 and message in err, err
+
+
+def text(picks: Any, names: Any = range(N)) -> str:
+    return "".join(f"{names[i]}\n" for i in picks)

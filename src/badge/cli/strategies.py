@@ -11,6 +11,8 @@ from badge.core import catalog
 __all__ = ["Strategies", "Strategy", "names_of", "strategies"]
 
 KNOWN = f"{', '.join(catalog.STRATEGIES)} or package.module:yours"
+#: columns of a terminal from which on four columns of words fit side by side
+WIDE = 120
 
 Strategies = Annotated[
     list[str] | None,
@@ -35,13 +37,15 @@ def strategies() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    console, table = Console(), Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("name", no_wrap=True)
-    for name in ("picks", "needs", "source"):
+    wide = console.width >= WIDE
+    for name in ("picks", "needs", "source") if wide else ("picks, needs, source",):
         table.add_column(name)
     for row in catalog.CATALOG:
-        table.add_row(row.name, row.picks, needs(row), row.source)
-    Console().print(table)
+        cells = row.picks, needs(row), row.source
+        table.add_row(row.name, *(cells if wide else ["; ".join(filter(None, cells))]))
+    console.print(table)
 
 
 def needs(row: catalog.Spec) -> str:
