@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from badge.errors import DataError, InputError
@@ -21,7 +22,7 @@ Given = tuple[Any, list[Any], str | None]
 
 
 def _doccano(record: dict[str, Any], id: str) -> Iterator[Given]:
-    """JSONL of a text classification: {"id": 1, "text": …, "label": ["good"]}; other columns are the upload's own."""
+    """JSONL of a text classification: {"id": 1, "text": …, "label": ["good"]}, and the columns of the upload."""
     labels = record.get("label", record.get("labels", []))
     if labels:
         yield record.get(id, record.get("meta", {}).get(id)), labels if isinstance(labels, list) else [labels], None
@@ -34,13 +35,15 @@ def _argilla(record: dict[str, Any], id: str) -> Iterator[Given]:
         raise InputError(f"it answers {len(questions)} questions ({', '.join(questions)}): export one of them")
     for response in next(iter(questions.values()), []):
         value = response["value"]
+        if value is None:  # a draft, or discarded
+            continue
         found = (record.get("metadata") or {}).get(id, record.get("id"))
         yield found, value if isinstance(value, list) else [value], str(response["user_id"])
 
 
 def _label_studio(record: dict[str, Any], id: str) -> Iterator[Given]:
     """JSON: {"id": 1, "data": {…}, "annotations": [{"completed_by", "was_cancelled", "result": [choices]}]}."""
-    for annotation in record.get("annotations", []):
+    for annotation in record["annotations"]:
         chosen = [part["value"]["choices"] for part in annotation["result"] if part.get("type") == "choices"]
         who = annotation.get("completed_by")
         name = who.get("email") if isinstance(who, dict) else None if who is None else str(who)
@@ -68,15 +71,13 @@ def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
     if format not in FORMATS:
         raise InputError(f"{format!r} is no format; there are {', '.join(FORMATS)}")
     try:
-        text = path.read_text(encoding="utf-8-sig").strip()
-        whole = text.startswith("[")
-        records = json.loads(text) if whole else [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
+        records = [(record, by) for by, text in _texts(path) for record in _parsed(text.strip())]
+    except (OSError, ValueError, RecursionError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as the JSON of {format}: {error}") from None
     found: list[Given] = []
-    for number, record in enumerate(records, start=1):
+    for number, (record, by) in enumerate(records, start=1):
         try:
-            new = list(FORMATS[format](record, id))
+            new = [(item, labels, by or who) for item, labels, who in FORMATS[format](record, id)]
         except InputError as error:
             raise DataError(f"{path}, item {number}: {error}") from None
         except (AttributeError, KeyError, TypeError, IndexError) as error:
@@ -85,6 +86,24 @@ def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
             raise DataError(f"{path}, item {number} has no field {id!r}: name the one with the pool's ids, --id")
         found += new
     return found
+
+
+def _texts(path: Path) -> Iterator[tuple[str | None, str]]:
+    """The texts of an export. Of an archive each file, with the person after whom doccano names it."""
+    if not zipfile.is_zipfile(path):
+        yield None, path.read_text(encoding="utf-8-sig")
+        return
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            yield PurePosixPath(name).stem, archive.read(name).decode("utf-8-sig")
+
+
+def _parsed(text: str) -> list[Any]:
+    """A list, or one record a line."""
+    if text.startswith("["):
+        found: list[Any] = json.loads(text)
+        return found
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> Iterator[tuple[e.Tell, list[Code]]]:
