@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -82,11 +84,28 @@ class Server:
         headers = {"Authorization": f"Token {TOKEN}"}
         return httpx.request(method, self.url + path, headers=headers, timeout=60.0, **arguments)
 
-    def project(self, texts: list[str]) -> int:
-        made = self.api("POST", "/api/projects/", json={"title": "reviews", "label_config": CONFIG})
+    def project(self, tasks: Sequence[str] | Sequence[bytes], config: str = CONFIG) -> int:
+        """A project of texts, or of PNG files that are uploaded."""
+        made = self.api("POST", "/api/projects/", json={"title": "reviews", "label_config": config})
         number = int(made.json()["id"])
-        self.api("POST", f"/api/projects/{number}/import", json=[{"text": text} for text in texts]).raise_for_status()
+        path = f"/api/projects/{number}/import"
+        if isinstance(tasks[0], str):
+            self.api("POST", path, json=[{"text": text} for text in tasks]).raise_for_status()
+        else:
+            files = [(f"{place}.png", (f"{place}.png", content, "image/png")) for place, content in enumerate(tasks)]
+            self.api("POST", path, files=files).raise_for_status()
         return number
+
+    def person(self, email: str) -> httpx.Client:
+        """Somebody who signed up in the browser and is logged in there."""
+        browser = httpx.Client(base_url=self.url, timeout=60.0, follow_redirects=True, headers={"Referer": self.url})
+        browser.get("/user/signup/")
+        form = {"email": email, "password": "a-password-for-tests", "allow_newsletters": "false"}
+        form["csrfmiddlewaretoken"] = browser.cookies["csrftoken"]
+        browser.post("/user/signup/", data=form).raise_for_status()
+        browser.headers["X-CSRFToken"] = browser.cookies["csrftoken"]
+        assert browser.get("/api/current-user/whoami").json()["email"] == email
+        return browser
 
     def next(self, project: int) -> dict[str, Any]:
         """The task that Label Studio serves next to whoever holds the token."""
@@ -114,9 +133,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def picks(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """`badge label-studio` on a project, and the task ids in the order in which its predictions put them."""
-    monkeypatch.setenv("LS_TOKEN", TOKEN)
 
-    def run(project: int, *options: str) -> list[int]:
+    def run(project: int, *options: str, token: str = TOKEN) -> list[int]:
+        monkeypatch.setenv("LS_TOKEN", token)
         arguments = ["badge", "label-studio", "--url", server.url, "--project", str(project), *options]
         monkeypatch.setattr("sys.argv", arguments)
         with pytest.raises(SystemExit) as ended:
@@ -180,6 +199,63 @@ def test_skips_relabelled_and_deleted_tasks_and_two_annotators(server: Server, p
     second = picks(project, "--batch-size", "20")
     assert set(second) == set(found.open) and first[3] in second
     assert not {first[0], first[1], first[2], first[4]} & set(second)
+
+
+def test_images_that_were_uploaded_are_fetched_and_learnt(
+    server: Server, picks: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    files = []
+    for place in range(24):
+        made = io.BytesIO()
+        image.new("RGB", (48, 32), (40 + place, 20, 200) if place % 2 else (200, 200 + place, 40)).save(made, "PNG")
+        files.append(made.getvalue())
+    config = CONFIG.replace("<Text", "<Image").replace("$text", "$image")
+    project, layout = server.project(files, config), layout_of(config)
+    for _ in range(2):
+        order = picks(project, "--batch-size", "6")
+        for expected in order:
+            task = server.next(project)
+            assert task["id"] == expected
+            blue = int(task["data"]["image"].rsplit("-", 1)[1].removesuffix(".png")) % 2
+            result = layout.result_of("good" if blue else "bad")
+            server.api("POST", f"/api/tasks/{expected}/annotations/", json={"result": result}).raise_for_status()
+    assert len(list(tmp_path.rglob("*.png"))) == 24  # each was fetched once
+
+
+def test_two_people_at_once_share_the_picks(server: Server, picks: Any) -> None:
+    project, layout = server.project(texts(20)), layout_of(CONFIG)
+    order = picks(project, "--batch-size", "6")
+    with server.person("cid@example.org") as cid:
+        served = []
+        for _ in range(3):
+            mine, theirs = server.next(project), cid.get(f"/api/projects/{project}/next/").json()
+            assert mine["id"] != theirs["id"]
+            server.annotate(mine["id"], answer(mine))
+            body = {"result": layout.result_of(answer(theirs))}
+            cid.post(f"/api/tasks/{theirs['id']}/annotations/", json=body).raise_for_status()
+            served += [mine["id"], theirs["id"]]
+    assert set(served) == set(order)
+    with closing(Client(server.url, project, TOKEN)) as talking:
+        found = read(layout, talking.tasks(), talking.people())
+    assert Counter(who for by in found.given.values() for who in by) == {"ann@example.org": 3, "cid@example.org": 3}
+    assert not set(picks(project, "--batch-size", "6")) & set(order)
+
+
+def test_a_personal_access_token_until_it_is_taken_back(
+    server: Server, picks: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = server.api("POST", "/api/token/", json={})
+    made.raise_for_status()
+    token = made.json()["token"]
+    assert token.count(".") == 2
+    project = server.project(texts(10))
+    order = picks(project, "--batch-size", "4", token=token)
+    assert len(order) == 4 and server.next(project)["id"] == order[0]
+    server.api("POST", "/api/token/blacklist/", json={"refresh": token}).raise_for_status()
+    with pytest.raises(AssertionError, match="refuses the token"):
+        picks(project, "--batch-size", "4", token=token)
 
 
 def test_a_server_killed_and_started_again_in_between(server: Server, picks: Any) -> None:

@@ -32,7 +32,7 @@ def label_studio(
     strategy: Strategy = "badge",
     encoder: Annotated[
         str | None,
-        typer.Option("--encoder", metavar="hf:NAME", help="A pretrained encoder, from disk or the hub, left as it is."),
+        typer.Option("--encoder", metavar="hf:NAME", help="A frozen pretrained encoder, from disk or the hub."),
     ] = None,
     model: Annotated[
         str | None,

@@ -1,7 +1,7 @@
-"""The few calls of Label Studio's REST interface that picks need; a server that restarts is waited for.
+"""The calls of Label Studio's REST interface that picks need. A request waits for a server that restarts.
 
-Its own SDK is not used: it pins numpy down. Tokens: the legacy one ("Token …") and the personal access token, a JSON web
-token that is exchanged for a short-lived one and exchanged again when that has expired.
+Label Studio's SDK requires an old numpy, so we do without. There are two kinds of tokens: the legacy token ("Token …"), and
+the personal access token, which is exchanged for a token of a few minutes whenever that has expired.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from badge.errors import InputError, MissingExtraError, ServerError
 
 __all__ = ["Client"]
 
-#: Tasks that one request asks for, and predictions that one request brings.
+#: Tasks or predictions in one request.
 PAGE = 500
-#: Seconds to wait before each further try of a request that found no server, or one that is starting or stopping.
+#: Seconds to wait before each retry of a request that found no server, or a server that is starting or stopping.
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-#: Answers of a server, or of what stands before it, that pass by themselves.
+#: Status codes of a server or its proxy that are temporary.
 PASSING = (429, 502, 503, 504)
 
 Json = dict[str, Any]
 
 
 class Client:
-    """One project on one server. `on_wait(seconds, reason)` is told before each wait; `transport` is for tests.
+    """One project on one server. `on_wait(seconds, reason)` is called before each wait; `transport` is for tests.
 
-    Without `patient`, an address at which nobody has answered yet is an error at once and not waited for.
+    Without `patient`, an address that has never answered is an error at once.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Client:
             page += 1
 
     def people(self) -> dict[int, str]:
-        """Who annotates: user ids and what to call them."""
+        """The names of the users by id."""
         return {
             user["id"]: user["email"] or user["username"] or str(user["id"]) for user in self._json("GET", "api/users/")
         }
 
     def file(self, address: str) -> bytes:
-        """A file that a task refers to: of this server (with the token), or of another (without)."""
+        """A file that a task refers to. Only requests to this server carry the token."""
         whole = urljoin(self.url, address)
         if urlsplit(whole).scheme not in ("http", "https"):
             raise ServerError(f"{address!r} cannot be fetched: give the project's storage pre-signed addresses")
@@ -98,13 +98,13 @@ class Client:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def predict(self, version: str, predictions: Iterable[Mapping[str, Any]]) -> None:
-        """Predictions `{task, score, result}` of one model version."""
+        """Write predictions `{task, score, result}` of one model version."""
         items = [{**prediction, "model_version": version} for prediction in predictions]
         for start in range(0, len(items), PAGE):
             self._json("POST", f"api/projects/{self.project}/import/predictions", json=items[start : start + PAGE])
 
     def versions(self) -> dict[str, int]:
-        """The model versions that have predictions, and how many."""
+        """The number of predictions of each model version."""
         found: dict[str, int] = self._json("GET", f"api/projects/{self.project}/model-versions/")
         return found
 

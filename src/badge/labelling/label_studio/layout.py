@@ -1,4 +1,4 @@
-"""What a project's labelling configuration asks: which choices, about which field of a task."""
+"""The question that a project's labelling configuration asks: its choices, and the field of a task that it is about."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Layout:
     classes: tuple[str, ...]
 
     def choice_of(self, result: Sequence[Mapping[str, Any]]) -> str | None:
-        """The class that an annotation's result gives; None where it leaves the question open."""
+        """The class in an annotation's result; None if the question was not answered."""
         for part in result:
             if part.get("from_name") == self.control and part.get("type") == "choices":
                 chosen = part["value"].get("choices", [])
@@ -34,13 +34,13 @@ class Layout:
         return None
 
     def result_of(self, choice: str) -> list[dict[str, Any]]:
-        """An annotation's result that gives one class."""
+        """The result of an annotation with one class."""
         value = {"choices": [choice]}
         return [{"from_name": self.control, "to_name": self.object, "type": "choices", "value": value}]
 
 
 def layout_of(config: str, control: str | None = None) -> Layout:
-    """The question of a labelling configuration; `control` names it where there are several.
+    """The question of a labelling configuration; `control` names one of several.
 
     >>> layout_of('''<View><Text name="t" value="$review"/><Choices name="c" toName="t" choice="single">
     ... <Choice value="good"/><Choice value="bad"/></Choices></View>''')

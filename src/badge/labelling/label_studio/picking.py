@@ -1,4 +1,4 @@
-"""Picks for a project by a learner that lives for one round: the labels as they are now, and nothing remembered."""
+"""Picks for a project. Each round makes a new learner from the labels that the project has now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["fetched", "picks_for"]
 def picks_for(
     client: Client, *, strategy: str, seed: int, encoder: str | None = None, model: str | None = None
 ) -> Picks:
-    """Picks by a strategy and a model; tasks that people skipped or disagree about are no part of the pool."""
+    """Picks by a strategy and a model. The pool leaves out tasks that people skipped or disagree about."""
 
     def pick(project: Project, k: int) -> tuple[list[int], list[str | None], list[str]]:
         labels, layout = project.labels, project.layout
@@ -49,7 +49,7 @@ def picks_for(
 
 
 def fetched(client: Client, addresses: Sequence[str], folder: Path | None = None) -> list[Path]:
-    """The files behind addresses, each fetched once and kept in the user's cache."""
+    """The files at these addresses. Each is fetched once and kept in the user's cache."""
     folder = folder or cache_folder() / "label-studio"
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / _name(client.url, address) for address in addresses]
@@ -64,6 +64,6 @@ def fetched(client: Client, addresses: Sequence[str], folder: Path | None = None
 
 
 def _name(server: str, address: Any) -> str:
-    """A file name of a server's address; the ending tells Pillow's kinds apart and is kept only where it is one."""
+    """A file name for an address. It keeps the ending of an image; other addresses get .png."""
     ending = PurePosixPath(urlsplit(address).path).suffix.lower()
     return hashlib.sha256(f"{server}\n{address}".encode()).hexdigest()[:32] + (ending if ending in ENDINGS else ".png")

@@ -1,7 +1,7 @@
-"""The state of a project, read anew each time: the server holds the truth, and what changed there needs no bookkeeping.
+"""The state of a project. Each round reads it again from the server, so that nothing has to be kept here.
 
-Relabelled, deleted and skipped tasks, several annotators, annotations that come while a model trains: the next reading
-has them.
+The next round sees whatever changed: relabelled, deleted and skipped tasks, new annotators, annotations that came
+while a model trained.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Project", "majority", "read"]
 
 @dataclass(frozen=True)
 class Project:
-    """Tasks that show something, and what people said about them."""
+    """Tasks that have the field of the question, and the answers of people."""
 
     layout: Layout
     items: dict[int, str]  #: task id -> its text, or the address of its image
@@ -29,7 +29,7 @@ class Project:
 
     @property
     def labels(self) -> dict[int, str]:
-        """Task id -> the class that most annotators gave; a tie is left open."""
+        """Task id -> the class that most annotators gave. A tie is no label."""
         found = {task: majority(by.values()) for task, by in self.given.items()}
         return {task: label for task, label in found.items() if label is not None}
 
@@ -43,13 +43,13 @@ class Project:
         return sum(map(len, self.given.values()))
 
     def digest(self, *settings: object) -> str:
-        """Of all that picks depend on: the same state, read again, needs no new picks."""
+        """A digest of everything that picks depend on. While it stays the same, no new picks are needed."""
         state = (self.layout, list(self.items), sorted(self.labels.items()), sorted(self.open), settings)
         return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
 
 
 def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int, str]) -> Project:
-    """The state that a project's tasks show."""
+    """The state of a project from its tasks."""
     items: dict[int, str] = {}
     given: dict[int, dict[str, str]] = {}
     skipped: set[int] = set()
@@ -61,7 +61,9 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
             without.append(task["id"])
             continue
         items[task["id"]] = shown
-        for annotation in sorted(task["annotations"], key=lambda a: a["updated_at"]):  # a person's last word counts
+        for annotation in sorted(
+            task["annotations"], key=lambda a: a["updated_at"]
+        ):  # the last answer of a person counts
             if annotation["was_cancelled"]:
                 skipped.add(task["id"])
                 continue
@@ -71,14 +73,14 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
             elif label is not None:
                 unknown[label] += 1
             else:
-                skipped.add(task["id"])  # submitted without an answer: seen, and not to be shown first again
+                skipped.add(task["id"])  # submitted without an answer: do not put it first again
     notes = [f"{len(without)} tasks (first: {without[0]}) have no {layout.field!r} and are left out"] if without else []
     notes += [f"{n} annotations say {label!r}, which is no longer a choice" for label, n in unknown.items()]
     return Project(layout, items, given, frozenset(skipped - given.keys()), tuple(notes))
 
 
 def majority(labels: Iterable[str]) -> str | None:
-    """What most say; None in a tie.
+    """The most frequent label; None in a tie.
 
     >>> majority(["a", "b", "a"]), majority(["a", "b"])
     ('a', None)

@@ -1,4 +1,4 @@
-"""One round: read the project, train, pick, and put the picks first; and rounds for as long as people annotate.
+"""One round: read the project, train, pick, put the picks first. `watch` runs rounds while people annotate.
 
 Label Studio serves a project with "Uncertainty sampling" by rising prediction score, among the tasks with predictions of
 the project's current model version, and at random where there are none. So the picks, and only they, get a prediction
@@ -21,7 +21,7 @@ from badge.labelling.label_studio.project import Project, read
 
 __all__ = ["Picks", "Round", "Settings", "run_round", "watch"]
 
-#: Model versions of ours start with this; no other is ever deleted.
+#: Our model versions start with this. We delete no others.
 PREFIX = "badge-"
 SAMPLING = "Uncertainty sampling"
 
@@ -33,14 +33,14 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a round is asked for."""
+    """The options of a round."""
 
     batch_size: int = 20
-    again_after: int = 10  #: new or changed labels that make another round worth it
+    again_after: int = 10  #: number of new or changed labels that starts another round
     every: float = 10.0  #: seconds between two looks
     control: str | None = None
     show_guess: bool = False  #: put the model's guess into the form: it saves clicks, and biases
-    name: str = ""  #: of the picks' settings: other settings, other picks
+    name: str = ""  #: describes strategy, seed and model, which the picks depend on
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Round:
 
 
 def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Round:
-    """Read, pick and put the picks first; nothing is done where the picks of this very state are there already."""
+    """Read, pick and put the picks first. Does nothing if the picks of this state are first already."""
     found = client.settings()
     layout = layout_of(found["label_config"], settings.control)
     project, placed = _read(client, layout)
@@ -73,9 +73,9 @@ def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Roun
 
 
 def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int | None = None) -> None:
-    """Rounds, each when enough labels came or changed since the last, or its picks are all labelled; until interrupted.
+    """Run rounds until interrupted, or `rounds` of them. Waits for a server that is away.
 
-    `rounds` ends it after that number of rounds. It waits for a server that is away for a time.
+    A round begins when enough labels are new or changed since the last one, or when all its picks are labelled.
     """
     count = 0
     while True:
@@ -94,7 +94,7 @@ def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int
 
 
 def _read(client: Client, layout: Layout) -> tuple[Project, dict[str, list[int]]]:
-    """The project, and the tasks that have a prediction of ours: by version, in the order of their scores."""
+    """The project, and the tasks with our predictions: by version, in the order of their scores."""
     tasks = list(client.tasks())
     placed: dict[str, list[tuple[float, int]]] = {}
     for task in tasks:
@@ -106,7 +106,7 @@ def _read(client: Client, layout: Layout) -> tuple[Project, dict[str, list[int]]
 
 
 def _put_first(client: Client, layout: Layout, version: str, ids: list[int], guesses: list[str | None]) -> None:
-    """In this order, so that at each moment the version that is set has its predictions: killed anywhere, run again."""
+    """Put tasks first. The order of the calls keeps the project usable if the program ends between two of them."""
     old = [name for name in client.versions() if name.startswith(PREFIX)]
     if version in old:  # a round that was cut off between its predictions and the switch
         client.delete_version(version)
@@ -124,7 +124,7 @@ def _put_first(client: Client, layout: Layout, version: str, ids: list[int], gue
 
 
 def _patiently(call: Callable[[], Answer], settings: Settings, say: Say) -> Answer:
-    """A server that is gone for longer than one request waits: keep trying, and say so once."""
+    """Repeat a call until the server is back, and say so once."""
     told = False
     while True:
         try:
