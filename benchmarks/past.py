@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from badge.features.unit import unit_rows
+from badge.features.dense import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
 from badge.strategies import get

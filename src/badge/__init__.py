@@ -39,31 +39,10 @@ _HOME: dict[str, str | None] = {
 }
 
 __all__ = [
-    "ActiveLearner",
-    "Dense",
-    "Explanation",
-    "Factored",
-    "Outputs",
-    "Trainer",
-    "cluster",
-    "data",
-    "errors",
-    "experiment",
-    "explain",
-    "gradient_embedding",
-    "journal",
-    "labelling",
-    "networks",
-    "predict",
-    "report",
-    "samplers",
-    "select",
-    "select_from",
-    "stats",
-    "strategies",
-    "testing",
-    "training",
-]
+    "ActiveLearner", "Dense", "Explanation", "Factored", "Outputs", "Trainer", "cluster", "data", "errors",
+    "experiment", "explain", "gradient_embedding", "journal", "labelling", "networks", "predict", "report",
+    "samplers", "select", "select_from", "stats", "strategies", "testing", "training",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from badge import (

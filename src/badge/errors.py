@@ -19,19 +19,9 @@ Messages state the condition, the values, and the way out.
 from __future__ import annotations
 
 __all__ = [
-    "BadgeError",
-    "ClusterError",
-    "DataError",
-    "InputError",
-    "JournalError",
-    "MissingExtraError",
-    "ModelError",
-    "NoCandidatesError",
-    "RankError",
-    "ServerError",
-    "UnknownNameError",
-    "WriteError",
-]
+    "BadgeError", "ClusterError", "DataError", "InputError", "JournalError", "MissingExtraError", "ModelError",
+    "NoCandidatesError", "RankError", "ServerError", "UnknownNameError", "WriteError",
+]  # fmt: skip
 
 #: The most characters of a message.
 LONGEST = 580

@@ -123,7 +123,7 @@ def test_own_ids_and_text_that_spreadsheets_would_run(run: Run, tmp_path: Path) 
     assert len(run("export", path, "--all")[1].splitlines()) == 6
     with badge.ActiveLearner(X, Trainer(), classes=["+a", "b"], ids=keys, journal=tmp_path / "k.jsonl") as opened:
         assert opened.import_csv(tmp_path / "l.csv") == 4 and opened.labels == labels
-    assert "ids of its own" in run("show", path)[1]
+    assert "with their own ids" in run("show", path)[1]
     assert run("import", path, tmp_path / "l.csv")[1].endswith("0 labels taken\n")
     assert len(read(path)) == 4
 

@@ -89,5 +89,5 @@ def test_missing_and_damaged_files_say_so(folder: Path) -> None:
 @pytest.mark.skipif(not (SHARED / "trec.jsonl.xz").is_file(), reason="no trec.jsonl.xz: set BADGE_DATA")
 def test_real_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BADGE_DATA", str(SHARED))
-    rows = texts._rows(texts.find("trec"))
+    rows = texts._rows(SHARED / "trec.jsonl.xz")
     assert len(rows) == 5952 and {row["label"] for row in rows} == {"ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"}

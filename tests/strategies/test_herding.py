@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import badge
-from badge.features.unit import unit_rows
+from badge.features.dense import unit_rows
 from badge.strategies.coverage import maxherding, probcover, pure_radius, uherding
 
 RNG = np.random.default_rng

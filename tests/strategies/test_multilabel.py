@@ -42,7 +42,7 @@ def test_the_gradient_is_that_of_the_summed_binary_cross_entropy() -> None:
 
 
 def test_it_is_no_softmax() -> None:
-    with pytest.raises(InputError, match="multilabel=True for labels of their own"):
+    with pytest.raises(InputError, match="multilabel=True for independent labels"):
         badge.Outputs(P, H)
     with pytest.raises(InputError, match=r"outside \[0, 1\]"):
         badge.Outputs(Z, H, multilabel=True)

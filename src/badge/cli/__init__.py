@@ -46,24 +46,16 @@ def _root(
     pass
 
 
-app.command("demo", cls=Once)(demo)
-app.command("run", cls=Once)(run)
-app.command("grid", cls=Once)(grid)
-app.command("export", cls=Once)(export)
-app.command("report", cls=Once)(report)
-app.command("select", cls=Once)(select)
-app.command("strategies", cls=Once)(strategies)
-app.command("label", cls=Once)(label)
-app.command("label-studio", cls=Once)(label_studio)
+for command in (demo, run, grid, export, report, select, strategies, label, label_studio):
+    app.command(command.__name__.replace("_", "-"), cls=Once)(command)
 app.add_typer(journal)
 
 
 def main() -> None:
     """Run the command line; an error that badge raises on purpose is one line and exit code 2 (3: no candidates)."""
     try:
-        with (
-            standard_output() if sys.stdout is not None else nullcontext()
-        ):  # what is printed gets out, or that is said
+        # what is printed gets out, or an error says why not
+        with standard_output() if sys.stdout is not None else nullcontext():
             app()
     except BadgeError as error:
         print(f"error: {error.plain}", file=sys.stderr)

@@ -12,8 +12,6 @@ import numpy as np
 from badge.errors import InputError
 from badge.tables import NOTHING, Array, Table, Told, listed, read_table
 
-__all__ = ["Numbers", "read_numbers"]
-
 #: What pandas and parquet call an index without a name.
 UNNAMED = ("", "Unnamed: 0", "__index_level_0__")
 #: Columns of these names are no features, even where they hold numbers.

@@ -10,8 +10,6 @@ from badge.experiment.cell import Cell
 from badge.experiment.summary import text_table
 from badge.report.figures import learning_curves
 
-__all__ = ["CELLS", "headline", "picture", "table"]
-
 #: seven strategies, three seeds, to 400 of 1,437 labels
 CELLS = [
     Cell("digits", "mlp", strategy, batch_size=50, initial=50, labels=400, seed=seed)
@@ -38,14 +36,11 @@ def headline(results: stats.Results) -> str:
     worse = [name for name in others if stats.beats(ends[name], ends["rand"]) == -1]
     pairs = sum(bool(stats.beats(ends[a], ends[b])) for i, a in enumerate(others) for b in others[:i])
     seeds, total = len(curves["rand"].seeds), len(others) * (len(others) - 1) // 2
+    above, below = (", ".join(names) or "none" for names in (better, worse))
     return (
-        f"what this run shows at {last} labels ({seeds} seeds, paired t-tests at 0.05): above rand {_some(better)}; "
-        f"below rand {_some(worse)}; {pairs} of {total} pairs of the others differ"
+        f"what this run shows at {last} labels ({seeds} seeds, paired t-tests at 0.05): above rand {above}; "
+        f"below rand {below}; {pairs} of {total} pairs of the others differ"
     )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 def table(folder: Path) -> str:

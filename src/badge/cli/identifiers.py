@@ -13,8 +13,6 @@ from badge.core.spreadsheet import as_meant
 from badge.errors import InputError
 from badge.tables import Array, is_table, listed, read_lines, read_table
 
-__all__ = ["Excluded", "check_ids", "excluded", "read_ids"]
-
 #: Names that a column of identifiers, or of positions, ordinarily has.
 ID_NAMES = ("id", "ids", "name", "names", "file", "filename", "path", "image", "key", "uuid", "example")
 POSITION_NAMES = ("position", "positions", "index", "row", "idx", "id", "ids")
@@ -46,8 +44,7 @@ def check_ids(names: Sequence[str], source: str, one_a_line: bool) -> None:
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise InputError(f"{source} names {twice[:60]!r} more than once: a pick could not be told from its namesake")
-    broken = [name for name in names if one_a_line and len(name.splitlines()) > 1]
-    if broken:
+    if broken := [name for name in names if one_a_line and len(name.splitlines()) > 1]:
         raise InputError(f"{source} names {broken[0][:60]!r}, which is no single line: use --format csv or json")
 
 

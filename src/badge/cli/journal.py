@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from badge.cli.once import Once
-
-__all__ = ["app"]
+from badge.core.writing import replacing, standard_output
+from badge.errors import InputError, JournalError
 
 app = typer.Typer(
     name="journal",
@@ -19,13 +22,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_File = Annotated[Path, typer.Argument(help="The journal (.jsonl).")]
+_File = Annotated[Path, Argument(help="The journal (.jsonl).")]
 
 
 @app.command("show", cls=Once)
 def show(
-    file: _File,
-    last: Annotated[int, typer.Option("--last", min=0, help="Number of events to print, counted from the end.")] = 5,
+    file: _File, last: Annotated[int, Option(min=0, help="Number of events to print, counted from the end.")] = 5
 ) -> None:
     """Show what a journal holds: pool, classes, strategy, labels by class and by person, the last events.
 
@@ -43,17 +45,14 @@ def show(
         records = [typed(event) for event in events]
         ledger = recorded_ledger(records, file)
         assert ledger.header is not None and ledger.pool is not None
-        own = "called by position" if ledger.pool.sample is None else "ids of its own"
-        typer.echo(
-            f"pool: {ledger.pool.length:,} examples, {own}; strategy: {ledger.strategy}; seed: {ledger.header.seed}"
-        )
+        own = "called by position" if ledger.pool.sample is None else "with their own ids"
+        settings = f"strategy: {ledger.strategy}; seed: {ledger.header.seed}"
+        typer.echo(f"pool: {ledger.pool.length:,} examples, {own}; {settings}")
         counts = Counter(str(ledger.classes.decode(code)) for code in ledger.labels.values())
-        typer.echo(
-            f"labels: {len(ledger.labels):,} ({', '.join(f'{n:,} {label}' for label, n in counts.most_common(20))})"
-        )
+        most = ", ".join(f"{n:,} {label}" for label, n in counts.most_common(20))
+        typer.echo(f"labels: {len(ledger.labels):,} ({most})")
         typer.echo(f"pending: {len(ledger.pending):,}; skipped: {len(ledger.skipped):,}; asks: {len(ledger.asks):,}")
-        people = Counter(row.by for row in history(records) if row.by)
-        if people:
+        if people := Counter(row.by for row in history(records) if row.by):
             typer.echo(f"given by: {', '.join(f'{person} {n:,}' for person, n in people.most_common())}")
     for number, event in list(enumerate(events, start=1))[len(events) - last :]:
         fields = ", ".join(f"{key}={str(value)[:60]}" for key, value in event.items() if key not in ("event", "stop"))
@@ -68,9 +67,6 @@ def check(file: _File) -> None:
 
     Example: badge journal check labels.jsonl
     """
-    import warnings
-
-    from badge.errors import JournalError
     from badge.journal import records_of
     from badge.journal.events import Header, Lost
     from badge.journal.repair import HALF, half_characters
@@ -108,13 +104,12 @@ def repair(file: _File) -> None:
 @app.command("erase", cls=Once)
 def erase(
     file: _File,
-    ids: Annotated[list[str], typer.Option("--id", help='An id to erase; several are given one by one. "7": text.')],
+    ids: Annotated[list[str], Option("--id", help='An id to erase; several are given one by one. "7": text.')],
 ) -> None:
     """Take examples out of a journal: their ids, labels and predictions. It is rewritten whole; copies are not touched.
 
     Example: badge journal erase labels.jsonl --id img/0007.jpg --id img/0012.jpg
     """
-    from badge.errors import InputError
     from badge.journal import erase as erase_from
     from badge.journal import records_of
     from badge.learner.withdrawing import mentioned
@@ -130,25 +125,21 @@ def erase(
         meant.append(found[0])
     events = erase_from(file, meant)
     kept = sorted(other.name for other in file.parent.glob(f"{file.name}.damaged*"))
-    copies = f"; {', '.join(kept)} beside it is as it was" if kept else ""
-    typer.echo(
-        f"{file}: {len(meant):,} examples erased from {events:,} events, the journal was rewritten whole{copies}"
-    )
+    copies = f"; {', '.join(kept)} beside it was not changed" if kept else ""
+    what = f"{len(meant):,} examples erased from {events:,} events"
+    typer.echo(f"{file}: {what}, the journal was rewritten whole{copies}")
 
 
 @app.command("export", cls=Once)
 def export(
     file: _File,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every label ever given, not the one that counts.")] = False,
+    out: Annotated[Path | None, Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
+    everything: Annotated[bool, Option("--all", help="Every label ever given, not the one that counts.")] = False,
 ) -> None:
     """Write the labels as CSV: id, label, by, at. Neither pool nor model is needed; it works after a repair too.
 
     Example: badge journal export labels.jsonl -o labels.csv
     """
-    import io
-
-    from badge.core.writing import replacing
     from badge.journal import records_of
     from badge.journal.events import Header
     from badge.learner.history import history
@@ -156,31 +147,27 @@ def export(
     from badge.learner.transfer import labels_in, write_labels
 
     records = records_of(file)
-    whole = any(isinstance(record, Header) for record in records)
+    ledger = recorded_ledger(records, file) if any(isinstance(record, Header) for record in records) else None
     if everything:
         rows = [{"id": row.id, "label": row.label, "by": row.by, "at": row.at} for row in history(records)]
     else:
-        rows = labels_in(records, recorded_ledger(records, file) if whole else None)
-    text = io.StringIO()
-    write_labels(rows, text, recorded_ledger(records, file) if whole else None)
-    if out is None:
-        typer.echo(text.getvalue(), nl=False)
-        return
-    with replacing(out) as stream:
-        stream.write(text.getvalue())
-    typer.echo(f"{out}: {len(rows):,} labels")
+        rows = labels_in(records, ledger)
+    with standard_output() if out is None else replacing(out) as stream:
+        write_labels(rows, stream, ledger)
+    if out is not None:
+        typer.echo(f"{out}: {len(rows):,} labels")
 
 
 @app.command("import", cls=Once)
 def import_labels(
     file: _File,
     labels: Annotated[
-        Path, typer.Argument(help="A CSV file with the columns id and label, and by if there is one; or see --from.")
+        Path, Argument(help="A CSV file with the columns id and label, and by if there is one; or see --from.")
     ],
     format: Annotated[
-        str | None, typer.Option("--from", help="An export file of argilla, doccano, label-studio or prodigy.")
+        str | None, Option("--from", help="An export file of argilla, doccano, label-studio or prodigy.")
     ] = None,
-    id: Annotated[str, typer.Option("--id", help="With --from: the field that holds the ids of the pool.")] = "id",
+    id: Annotated[str, Option(help="With --from: the field that holds the ids of the pool.")] = "id",
 ) -> None:
     """Add the labels of a CSV file to a journal that no program has open: all of them, or none if one is refused.
 
@@ -188,27 +175,17 @@ def import_labels(
         badge journal import labels.jsonl from_the_lab.csv
         badge journal import labels.jsonl project-7.json --from label-studio
     """
-    from collections.abc import Iterable
-    from dataclasses import replace
-
     from badge.journal import Journal
     from badge.journal.events import Tell, now
-    from badge.learner.ledger import Checked
+    from badge.labelling.foreign import tells_from
     from badge.learner.opening import recorded_ledger
     from badge.learner.transfer import imported
 
     if not file.exists():
-        from badge.errors import JournalError
-
         raise JournalError(f"there is no journal {file}: name the file that `badge label` or your loop writes")
     with Journal(file) as journal:
         ledger, told = recorded_ledger(journal.records, file), []
-        if format is None:
-            found: Iterable[Checked] = imported(labels, ledger)
-        else:
-            from badge.labelling.foreign import tells_from
-
-            found = tells_from(labels, format, ledger, id)
+        found = imported(labels, ledger) if format is None else tells_from(labels, format, ledger, id)
         for record, codes in found:
             ledger.apply(record, codes)
             told.append(replace(record, at=now()))

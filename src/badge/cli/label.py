@@ -7,80 +7,56 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from badge.cli.layout import Delimiter, Encoding, Header
 from badge.cli.strategies import Strategy
 from badge.errors import MissingExtraError
 
-__all__ = ["label"]
-
 
 def label(
     path: Annotated[
-        Path,
-        typer.Argument(help="Texts or a table (.csv, .tsv, .xlsx, .jsonl, .parquet, .txt), or a folder of images."),
+        Path, Argument(help="Texts or a table (.csv, .tsv, .xlsx, .jsonl, .parquet, .txt), or a folder of images.")
     ],
     classes: Annotated[
-        str,
-        typer.Option(
-            "--classes",
-            help="Names with commas, a file with one a line, or a .csv with name, description, key, colour.",
-        ),
+        str, Option(help="Names with commas, a file with one a line, or a .csv with name, description, key, colour.")
     ],
-    text: Annotated[
-        str | None, typer.Option("--text", help='Column with the text. (default: "text" if there is one)')
-    ] = None,
-    id: Annotated[str | None, typer.Option("--id", help='Column with the ids. (default: "id" if there is one)')] = None,
+    text: Annotated[str | None, Option(help='Column with the text. (default: "text" if there is one)')] = None,
+    id: Annotated[str | None, Option(help='Column with the ids. (default: "id" if there is one)')] = None,
     label_column: Annotated[
-        str | None, typer.Option("--label", help="Column with labels that exist already: they are taken as given.")
+        str | None, Option("--label", help="Column with labels that exist already: they are taken as given.")
     ] = None,
     guess: Annotated[
-        str | None, typer.Option("--guess", help="Column with suggested labels: shown with the item, Enter takes them.")
+        str | None, Option(help="Column with suggested labels: shown with the item, Enter takes them.")
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option("--journal", help="Where the answers go. (default: PATH's name with .labels.jsonl)")
+        Path | None, Option(help="Where the answers go. (default: PATH's name with .labels.jsonl)")
     ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Items that are picked at a time.")] = 50,
-    encoder: Annotated[
-        str | None, typer.Option("--encoder", help="A frozen pretrained encoder: hf:folder-or-name.")
-    ] = None,
+    batch_size: Annotated[int, Option(min=1, help="Items that are picked at a time.")] = 50,
+    encoder: Annotated[str | None, Option(help="A frozen pretrained encoder: hf:folder-or-name.")] = None,
     model: Annotated[
-        str | None,
-        typer.Option("--model", help="Your own trainer: package.module:make, called with the number of classes."),
+        str | None, Option(help="Your own trainer: package.module:make, called with the number of classes.")
     ] = None,
     strategy: Strategy = "badge",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and labels give the same picks.")] = 0,
-    of: Annotated[int, typer.Option("--of", min=1, help="Number of people who label each item.")] = 1,
-    adjudicator: Annotated[
-        str | None, typer.Option("--adjudicator", help="Who decides ties. (default: a third person is asked)")
-    ] = None,
+    seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
+    of: Annotated[int, Option(min=1, help="Number of people who label each item.")] = 1,
+    adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: a third person is asked)")] = None,
     people: Annotated[
-        str | None,
-        typer.Option("--people", help="One link per person: ann:admin,ben,cid:adjudicate. (default role: label)"),
+        str | None, Option(help="One link per person: ann:admin,ben,cid:adjudicate. (default role: label)")
     ] = None,
-    revoke: Annotated[str | None, typer.Option("--revoke", help="Take the link of this person back.")] = None,
-    test: Annotated[
-        int, typer.Option("--test", min=0, help="Set a random sample of this size aside, to measure accuracy.")
-    ] = 0,
+    revoke: Annotated[str | None, Option(help="Take the link of this person back.")] = None,
+    test: Annotated[int, Option(min=0, help="Set a random sample of this size aside, to measure accuracy.")] = 0,
     test_first: Annotated[
-        bool, typer.Option("--test-first/--test-mixed", help="Ask the test sample first, or mix it in.")
+        bool, Option("--test-first/--test-mixed", help="Ask the test sample first, or mix it in.")
     ] = False,
-    multilabel: Annotated[
-        bool, typer.Option("--multilabel", help="An item may have several classes, or none.")
-    ] = False,
+    multilabel: Annotated[bool, Option("--multilabel", help="An item may have several classes, or none.")] = False,
     guidelines: Annotated[
-        Path | None, typer.Option("--guidelines", help="A text or Markdown file that the page shows beside the items.")
+        Path | None, Option(help="A text or Markdown file that the page shows beside the items.")
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", help="Write the model of the labels so far to this folder, and end.")
-    ] = None,
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; another than this lets others in.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
-    public_url: Annotated[
-        str | None, typer.Option("--public-url", help="The address of a proxy before the server: https://name.")
-    ] = None,
+    save: Annotated[Path | None, Option(help="Write the model of the labels so far to this folder, and end.")] = None,
+    host: Annotated[str, Option(help="Address to listen on; another than this lets others in.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
+    public_url: Annotated[str | None, Option(help="The address of a proxy before the server: https://name.")] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,

@@ -6,46 +6,39 @@ import os
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from badge.cli.strategies import Strategy
 from badge.errors import InputError
 
-__all__ = ["label_studio"]
-
 
 def label_studio(
-    url: Annotated[str, typer.Option("--url", help="Address of the server.", show_default=False)],
-    project: Annotated[
-        int, typer.Option("--project", help="The project's number, as in the address of its page.", show_default=False)
-    ],
+    url: Annotated[str, Option(help="Address of the server.", show_default=False)],
+    project: Annotated[int, Option(help="The project's number, as in the address of its page.", show_default=False)],
     token_env: Annotated[
-        str, typer.Option("--token-env", metavar="NAME", help="The environment variable that holds your access token.")
+        str, Option(metavar="NAME", help="The environment variable that holds your access token.")
     ] = "LS_TOKEN",
     watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running: pick again whenever enough new annotations are there.")
+        bool, Option("--watch", help="Keep running: pick again whenever enough new annotations are there.")
     ] = False,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Tasks to put first.")] = 20,
+    batch_size: Annotated[int, Option(min=1, help="Tasks to put first.")] = 20,
     again_after: Annotated[
-        int | None,
-        typer.Option("--again-after", min=1, help="With --watch: labels until the next round. (default: half a batch)"),
+        int | None, Option(min=1, help="With --watch: labels until the next round. (default: half a batch)")
     ] = None,
     strategy: Strategy = "badge",
     encoder: Annotated[
-        str | None,
-        typer.Option("--encoder", metavar="hf:NAME", help="A frozen pretrained encoder, from disk or the hub."),
+        str | None, Option(metavar="hf:NAME", help="A frozen pretrained encoder, from disk or the hub.")
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="MODULE:MAKE", help="A trainer of your own, as package.module:make."),
+        str | None, Option(metavar="MODULE:MAKE", help="A trainer of your own, as package.module:make.")
     ] = None,
     control: Annotated[
-        str | None,
-        typer.Option("--control", metavar="NAME", help="The <Choices> to pick for, where there are several."),
+        str | None, Option(metavar="NAME", help="The <Choices> to pick for, where there are several.")
     ] = None,
     show_guess: Annotated[
-        bool, typer.Option("--show-guess", help="Fill in the model's guess: saves clicks, but biases the answers.")
+        bool, Option("--show-guess", help="Fill in the model's guess: saves clicks, but biases the answers.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and labels give the same picks.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
 ) -> None:
     """Put the tasks that are worth labelling next first, in a project of Label Studio.
 

@@ -10,8 +10,6 @@ from typer.core import TyperCommand
 
 from badge.errors import InputError
 
-__all__ = ["Once"]
-
 #: Below this number of columns, help is plain text: the table of options would cut their names.
 NARROW = 100
 

@@ -14,8 +14,6 @@ from badge.tables import Array, Told
 if TYPE_CHECKING:
     from badge.outputs import Outputs
 
-__all__ = ["Pool", "read_pool"]
-
 #: Probabilities printed with this number of decimals are divided by their sums.
 DECIMALS = (1, 2, 3, 4)
 
@@ -65,8 +63,7 @@ def read_pool(files: Files, named: bool = False) -> Pool:
 def _check_same_order(ids: list[str], others: list[str], files: Files) -> None:
     if len(ids) != len(others):
         raise InputError(f"{files.scores} has {len(ids)} rows and {files.embeddings} {len(others)}")
-    differ = [i for i, (a, b) in enumerate(zip(ids, others, strict=True)) if a != b]
-    if differ:
+    if differ := [i for i, (a, b) in enumerate(zip(ids, others, strict=True)) if a != b]:
         row = differ[0]
         raise InputError(
             f"the two files name different examples: row {row} (counted from 0) is {ids[row][:40]!r} in one and "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from badge.cli.strategies import Strategies, names_of
 
@@ -14,19 +16,15 @@ if TYPE_CHECKING:
 
     from badge.stats import Matrix
 
-__all__ = ["export", "report"]
-
 _Source = Annotated[
     list[Path],
-    typer.Argument(
-        help="Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."
-    ),
+    Argument(help="Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."),
 ]
 
 
 def report(
     source: _Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("report"),
+    out: Annotated[Path, Option("--out", "-o", help="The folder to write to.")] = Path("report"),
     strategies: Strategies = None,
     png: Annotated[bool, typer.Option("--png", help="Write every figure as PNG too.")] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write every figure as PDF too.")] = False,
@@ -59,17 +57,13 @@ def report(
     statistics = written.statistics
     _print_matrix(console, statistics.penalty.overall)
     console.print(f"{written.page} and {written.figures} figures written", highlight=False, soft_wrap=True)
-    topics: dict[str, int] = {}
-    for note in statistics.notes:
-        topics[note.topic] = topics.get(note.topic, 0) + 1
-    if topics:
+    if topics := Counter(note.topic for note in statistics.notes):
         text = ", ".join(f"{topic} ({count})" for topic, count in topics.items())
         console.print(f"notes: {text}", highlight=False, soft_wrap=True)
 
 
 def export(
-    source: _Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .csv, or .parquet.")],
+    source: _Source, out: Annotated[Path, Option("--out", "-o", help="The file to write: .csv, or .parquet.")]
 ) -> None:
     """Write all results as one flat table, CSV or parquet, which `badge report` reads too.
 

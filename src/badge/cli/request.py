@@ -10,8 +10,6 @@ from badge.core import catalog
 from badge.core.numbers import whole
 from badge.errors import InputError
 
-__all__ = ["Files", "check_request"]
-
 
 class Files(NamedTuple):
     """The files of a pool and what was said about them; `kind` is "labeled-" for those of the labelled examples."""
@@ -36,9 +34,7 @@ class Files(NamedTuple):
     def check(self, without_embeddings: bool, without_scores: bool = False) -> None:
         """Refuse files that are missing, as options or on disk."""
         if self.probabilities is not None and self.logits is not None:
-            raise InputError(
-                f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one or the other"
-            )
+            raise InputError(f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one of them")
         missing = "probabilities" if self.scores is None and not without_scores else None
         if missing is None and self.embeddings is None and not without_embeddings:
             missing = "embeddings"
@@ -76,10 +72,8 @@ def check_request(
     if of_labeled:
         of_labeled.check(without_embeddings=False)
     elif strategy in catalog.STRATEGIES and catalog.spec(strategy).labeled == "required" and not exclude:
-        raise InputError(
-            f"{strategy} is conditioned on the labelled examples: give --exclude, or --labeled-probabilities and "
-            "--labeled-embeddings"
-        )
+        way_out = "give --exclude, or --labeled-probabilities and --labeled-embeddings"
+        raise InputError(f"{strategy} is conditioned on the labelled examples: {way_out}")
     for option, file in (("--ids", ids), *(("--exclude", file) for file in exclude)):
         if file is not None and not file.exists():
             raise InputError(f"{option}: there is no file {file}")

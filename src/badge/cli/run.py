@@ -8,76 +8,59 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from badge.cli.strategies import Strategies, names_of
 
 if TYPE_CHECKING:
     from badge.experiment import Cell, Executor
 
-__all__ = ["demo", "grid", "run"]
-
 
 class Where(str, Enum):
     ray = "ray"
 
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the journals, one per cell.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print the traceback of every cell that fails.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes. (default: the number of cores)")]
+Out = Annotated[Path, Option("--out", help="Folder for the journals, one per cell.")]
+Verbose = Annotated[bool, Option("--verbose", help="Print the traceback of every cell that fails.")]
+Workers = Annotated[int | None, Option("--workers", min=1, help="Processes. (default: the number of cores)")]
 On = Annotated[
-    Where | None, typer.Option("--on", help="Run the cells on a Ray cluster. (default: processes of this machine)")
+    Where | None, Option("--on", help="Run the cells on a Ray cluster. (default: processes of this machine)")
 ]
 Address = Annotated[
-    str | None,
-    typer.Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else one made for this run)"),
+    str | None, Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else one made for this run)")
 ]
 
 
 def run(
     data: Annotated[
-        str,
-        typer.Option("--data", help="A data set by name, your own file (.csv, .jsonl, …), or package.module:load."),
+        str, Option(help="A data set by name, your own file (.csv, .jsonl, …), or package.module:load.")
     ] = "digits",
     text: Annotated[
-        str | None, typer.Option("--text", help='Of a file: the column of texts. (default: "text" if there is one)')
+        str | None, Option(help='Of a file: the column of texts. (default: "text" if there is one)')
     ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", help='Of a file: the column of labels. (default: "label")')
-    ] = None,
+    label: Annotated[str | None, Option(help='Of a file: the column of labels. (default: "label")')] = None,
     encoder: Annotated[
-        str | None,
-        typer.Option("--encoder", metavar="hf:NAME", help="Of a file of texts: a pretrained encoder, left as it is."),
+        str | None, Option(metavar="hf:NAME", help="Of a file of texts: a pretrained encoder, left as it is.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model", help="A network by name, linear, or package.module:build. (default: mlp; with --encoder linear)"
-        ),
+        Option(help="A network by name, linear, or package.module:build. (default: mlp; with --encoder linear)"),
     ] = None,
     strategy: Strategies = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Labels per round.")] = 100,
-    initial: Annotated[int, typer.Option("--initial", min=1, help="Labels of the first round.")] = 100,
+    batch_size: Annotated[int, Option(min=1, help="Labels per round.")] = 100,
+    initial: Annotated[int, Option(min=1, help="Labels of the first round.")] = 100,
     first: Annotated[
-        str | None,
-        typer.Option("--first", help="What picks the first round: typiclust or kmeanspp. (default: drawn uniformly)"),
+        str | None, Option(help="What picks the first round: typiclust or kmeanspp. (default: drawn uniformly)")
     ] = None,
-    labels: Annotated[
-        int | None, typer.Option("--labels", min=1, help="Labels at the end. (default: all, up to 50,000)")
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats, with seeds 0, 1, …")] = 1,
+    labels: Annotated[int | None, Option(min=1, help="Labels at the end. (default: all, up to 50,000)")] = None,
+    seeds: Annotated[int, Option(min=1, help="Repeats, with seeds 0, 1, …")] = 1,
     out: Out = Path("runs"),
     workers: Workers = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads per cell; results depend on it.")] = 1,
-    width: Annotated[
-        int | None, typer.Option("--width", min=1, help="Width of the network. (default: the paper's)")
-    ] = None,
-    lr: Annotated[float | None, typer.Option("--lr", min=0.0, help="Learning rate. (default: the paper's)")] = None,
-    max_epochs: Annotated[
-        int | None, typer.Option("--max-epochs", min=1, help="Cap on the epochs of one training.")
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Keep the features of tables as they are, not standardised.")
-    ] = False,
+    threads: Annotated[int, Option(min=1, help="Threads per cell; results depend on it.")] = 1,
+    width: Annotated[int | None, Option(min=1, help="Width of the network. (default: the paper's)")] = None,
+    lr: Annotated[float | None, Option(min=0.0, help="Learning rate. (default: the paper's)")] = None,
+    max_epochs: Annotated[int | None, Option(min=1, help="Cap on the epochs of one training.")] = None,
+    raw: Annotated[bool, Option("--raw", help="Keep the features of tables as they are, not standardised.")] = False,
     on: On = None,
     address: Address = None,
     verbose: Verbose = False,
@@ -115,16 +98,13 @@ def run(
 
 def grid(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Grid files; grids/ in the repository has the paper's.")
+        list[Path], Argument(metavar="FILE...", help="Grid files; grids/ in the repository has the paper's.")
     ],
     out: Out = Path("runs"),
     workers: Workers = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
     skip: Annotated[
-        Path | None,
-        typer.Option(
-            "--skip", metavar="FILE", help="A table of `badge export`: leave out the cells whose ends it holds."
-        ),
+        Path | None, Option(metavar="FILE", help="A table of `badge export`: leave out the cells whose ends it holds.")
     ] = None,
     on: On = None,
     address: Address = None,
@@ -156,9 +136,7 @@ def grid(
 
 
 def demo(
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for journals and picture. (default: a new one)")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Folder for journals and picture. (default: a new one)")] = None,
     workers: Workers = None,
 ) -> None:
     """The paper's seven strategies on scikit-learn's digits, in under a minute: picture and table."""
@@ -179,12 +157,11 @@ def _without(cells: list[Cell], table: Path) -> list[Cell]:
 
     results = load(table)
     ends = {(run.setting, run.strategy, run.seed): int(results.labels[run.rows.stop - 1]) for run in results.runs}
-    left = [
-        cell
-        for cell in cells
-        if cell.labels is None
-        or ends.get((Setting(cell.data, cell.shown_model, cell.batch_size), cell.strategy, cell.seed), 0) < cell.labels
-    ]
+
+    def end(cell: Cell) -> int:
+        return ends.get((Setting(cell.data, cell.shown_model, cell.batch_size), cell.strategy, cell.seed), 0)
+
+    left = [cell for cell in cells if cell.labels is None or end(cell) < cell.labels]
     typer.echo(f"{len(cells) - len(left)} of {len(cells)} cells are in {table}", err=True)
     return left
 
@@ -199,9 +176,15 @@ def _run_all(
     verbose: bool = False,
 ) -> None:
     """Run cells, print what came out of them, and end with code 1 if one failed."""
-    from badge.experiment import Display, run_cells
+    from badge.experiment import Display, Processes, Serial, run_cells
 
-    executor = _executor(min(workers or _cores(), len(cells))) if on is None else _on_ray(out, workers, address)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = min(workers or cores, len(cells))
+    executor: Executor = Serial() if count == 1 else Processes(count)
+    if on is not None:
+        from badge.cluster.cells import RayCells
+
+        executor = RayCells(out, workers, address)
     try:
         failed = run_cells(cells, out, executor, Display(cells))
     except KeyboardInterrupt:
@@ -222,19 +205,3 @@ def _run_all(
         if log_path(out).is_file():
             typer.echo(f"tracebacks: {log_path(out)}", err=True)
         raise typer.Exit(1)
-
-
-def _executor(count: int) -> Executor:
-    from badge.experiment import Processes, Serial
-
-    return Serial() if count == 1 else Processes(count)
-
-
-def _on_ray(out: Path, workers: int | None, address: str | None) -> Executor:
-    from badge.cluster.cells import RayCells
-
-    return RayCells(out, workers, address)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

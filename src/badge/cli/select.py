@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from badge.cli.layout import Delimiter, Encoding, Header
 from badge.cli.strategies import Strategy
@@ -23,8 +23,6 @@ from badge.errors import InputError, NoCandidatesError
 if TYPE_CHECKING:
     from badge.cli.pool import Pool
     from badge.cli.request import Files
-
-__all__ = ["Format", "select"]
 
 
 NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads))
@@ -38,15 +36,15 @@ class Format(str, Enum):
 
 
 def _file(help: str, *names: str, metavar: str = "FILE") -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+    return Option(*names, metavar=metavar, help=help, show_default=False)
 
 
 def _columns(name: str, what: str) -> Any:
-    return typer.Option(f"--{name}-columns", metavar="NAMES", help=what, show_default=False)
+    return Option(f"--{name}-columns", metavar="NAMES", help=what, show_default=False)
 
 
 def select(
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
+    k: Annotated[int, Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
     probabilities: Annotated[
         Path | None, _file("Class probabilities, N rows: npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet.")
     ] = None,
@@ -56,24 +54,22 @@ def select(
         Path | None, _file("In place of these: what badge.predict(..., out=DIR) wrote.", metavar="DIR")
     ] = None,
     strategy: Strategy = "badge",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same picks.")] = 0,
+    seed: Annotated[int, Option(help="The same seed gives the same picks.")] = 0,
     multilabel: Annotated[
-        bool, typer.Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")
+        bool, Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")
     ] = False,
     bias: Annotated[
-        bool,
-        typer.Option("--bias", help=f"For {ON_GRADIENTS}: count the gradient of the output bias, if there is one."),
+        bool, Option("--bias", help=f"For {ON_GRADIENTS}: count the gradient of the output bias, if there is one.")
     ] = False,
     ids: Annotated[
-        Path | None,
-        _file("Your own identifiers, one a line or a column of a csv file: printed in place of positions."),
+        Path | None, _file("Your own identifiers, one a line or a column of a csv file: printed in place of positions.")
     ] = None,
     exclude: Annotated[
         list[Path] | None,
         _file("What has labels already: positions, or identifiers where there are any. All files given count."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="An excluded identifier that is not in the pool is an error, not a note.")
+        bool, Option("--strict", help="An excluded identifier that is not in the pool is an error, not a note.")
     ] = False,
     labeled_probabilities: Annotated[
         Path | None, _file("Of the labelled examples, for coreset and albl (else the --exclude rows).")
@@ -82,7 +78,7 @@ def select(
     labeled_embeddings: Annotated[Path | None, _file("Of the labelled examples.")] = None,
     id_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The column of identifiers in a csv or parquet file.", show_default=False),
+        Option(metavar="NAME", help="The column of identifiers in a csv or parquet file.", show_default=False),
     ] = None,
     probability_columns: Annotated[
         list[str] | None, _columns("probability", "The columns to use, by name or pattern: 'p*', or '0,1,2'.")
@@ -94,11 +90,10 @@ def select(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     form: Annotated[
-        Format,
-        typer.Option("--format", help="lines: one position a line. csv and json: also why each was picked."),
+        Format, Option("--format", help="lines: one position a line. csv and json: also why each was picked.")
     ] = Format.lines,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here, not to standard output.")
+        Path | None, Option("--output", "-o", metavar="FILE", help="Write here, not to standard output.")
     ] = None,
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
@@ -131,7 +126,9 @@ def select(
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
     check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
-    _check_target(output, [probabilities, logits, embeddings, ids, *(exclude or []), *of_labeled[:3]])
+    for file in (probabilities, logits, embeddings, ids, *(exclude or []), *of_labeled[:3]):
+        if output is not None and file is not None and output.is_file() and output.samefile(file):
+            raise InputError(f"--output {output} is one of the files that are read: name another")
     if form is not Format.lines and files and (embeddings is None or files.scores is None):
         missing = "embeddings" if embeddings is None else "probabilities"
         raise InputError(f"--format {form.value} says how far picks are from each other: it needs --{missing} too")
@@ -192,12 +189,6 @@ def _pool(files: Files, outputs: Path | None, named: bool) -> Pool:
     if files.multilabel and not loaded.multilabel:
         raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")
     return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [], [])
-
-
-def _check_target(output: Path | None, read: list[Path | None]) -> None:
-    for file in read:
-        if output is not None and file is not None and output.is_file() and output.samefile(file):
-            raise InputError(f"--output {output} is one of the files that are read: name another")
 
 
 def _words(given: list[str] | None) -> tuple[str, ...]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from badge.core import catalog
-
-__all__ = ["Strategies", "Strategy", "names_of", "strategies"]
 
 KNOWN = f"{', '.join(catalog.STRATEGIES)} or package.module:yours"
 #: columns of a terminal from which on four columns of words fit side by side
@@ -16,16 +14,14 @@ WIDE = 120
 
 Strategies = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--strategy",
         "--strategies",
         help=f"One or more, with commas or the option repeated: {KNOWN}.",
         show_default=False,
     ),
 ]
-Strategy = Annotated[
-    str, typer.Option("--strategy", help=f"What picks: {KNOWN}. `badge strategies` says what each does.")
-]
+Strategy = Annotated[str, Option("--strategy", help=f"What picks: {KNOWN}. `badge strategies` says what each does.")]
 
 
 def strategies() -> None:

@@ -17,19 +17,6 @@ from badge.errors import InputError
 if TYPE_CHECKING:
     from badge.core.rows import RowSource
 
-__all__ = [
-    "CHUNK_BYTES",
-    "as_array",
-    "as_index",
-    "as_single",
-    "as_tensor",
-    "check_finite",
-    "chunks",
-    "name_rows",
-    "native",
-    "row_norms",
-]
-
 #: Rows of a large array are read in pieces of at most this many bytes, so that memory-mapped arrays stay on disk.
 CHUNK_BYTES = 64 * 2**20
 #: Norms are computed in float64, from copies of about this many bytes, which stay in cache.
@@ -80,9 +67,7 @@ def as_tensor(array: Any, name: str) -> Tensor:
         array = as_array(array, name)
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
-        odd = array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8)
-        if array.dtype.byteorder == ">" or odd or array.dtype == np.uint64:  # of which numpy has two, torch knows one
-            array = array.astype(np.float64)
+        array = array.astype(np.float64) if array.dtype == np.uint64 else native(array)
         if any(stride < 0 for stride in array.strides):
             array = np.ascontiguousarray(array)
         with warnings.catch_warnings():
@@ -103,7 +88,7 @@ def as_tensor(array: Any, name: str) -> Tensor:
 
 
 def as_single(x: Tensor) -> Tensor:
-    """`x` in float32, unless that would take its columns' differences away: then as it is.
+    """`x` in float32, unless float32 cannot tell the values of a column apart: then unchanged.
 
     A column such as 1.7e9 + i (a time in seconds) has steps of 128 in float32. The rule: no entry is above the whole numbers
     that float32 holds, and rounding the largest of a column moves it by at most a thousandth of what the column spans.
@@ -111,9 +96,7 @@ def as_single(x: Tensor) -> Tensor:
     >>> as_single(torch.tensor([[1.7e9], [1.7e9 + 1]], dtype=torch.float64)).dtype
     torch.float64
     """
-    if x.dtype != torch.float64:
-        return x.float()
-    if not len(x):
+    if x.dtype != torch.float64 or not len(x):
         return x.float()
     low, high = torch.aminmax(x, dim=0)
     largest = torch.maximum(low.abs(), high.abs())

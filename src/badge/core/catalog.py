@@ -13,21 +13,6 @@ from typing import Literal
 
 from badge.errors import InputError, UnknownNameError
 
-__all__ = [
-    "ALIASES",
-    "CATALOG",
-    "PAPER_STRATEGIES",
-    "REFERENCE",
-    "STRATEGIES",
-    "Labeled",
-    "Spec",
-    "check_bias",
-    "check_name",
-    "markdown",
-    "names",
-    "spec",
-]
-
 #: Whether a strategy looks at the outputs of the labelled examples: never, where there are any, or not without them.
 Labeled = Literal["no", "if any", "required"]
 
@@ -56,100 +41,41 @@ class Spec:
 
 
 #: In the order in which tables and legends show them.
+# fmt: off
 CATALOG: tuple[Spec, ...] = (
     Spec("badge", "k-means++ on gradient embeddings", "Ash et al. 2020, algorithm 1", bias=True, paper="compared"),
-    Spec(
-        "coreset",
-        "furthest-first on embeddings, conditioned on the labelled",
-        "Sener & Savarese 2018",
-        EMBEDDINGS,
-        labeled="required",
-        paper="compared",
-    ),
+    Spec("coreset", "furthest-first on embeddings, conditioned on the labelled", "Sener & Savarese 2018", EMBEDDINGS,
+         labeled="required", paper="compared"),
     Spec("conf", "smallest probability of the predicted class", "Wang & Shang 2014", PROBABILITIES, paper="compared"),
-    Spec(
-        "marg",
-        "smallest margin between the two largest probabilities",
-        "Roth & Small 2006",
-        PROBABILITIES,
-        paper="compared",
-    ),
+    Spec("marg", "smallest margin between the two largest probabilities", "Roth & Small 2006", PROBABILITIES,
+         paper="compared"),
     Spec("entropy", "largest entropy of the probabilities", "Wang & Shang 2014", PROBABILITIES, paper="compared"),
-    Spec(
-        "albl",
-        "a bandit over coreset and conf",
-        "Hsu & Lin 2015",
-        labeled="required",
-        multilabel=False,
-        paper="compared",
-    ),
+    Spec("albl", "a bandit over coreset and conf", "Hsu & Lin 2015", labeled="required", multilabel=False,
+         paper="compared"),
     Spec("rand", "uniform", "", NOTHING, paper="compared"),
     Spec("kdpp", "a k-DPP on gradient embeddings", "Ash et al. 2020, section 3", bias=True, paper="ablation"),
-    Spec(
-        "kcenter-grad",
-        "furthest-first on gradient embeddings",
-        "Ash et al. 2020, section 3",
-        bias=True,
-        paper="ablation",
-    ),
-    Spec(
-        "kmeanspp",
-        "k-means++ on embeddings: a cold start",
-        "Arthur & Vassilvitskii 2007",
-        EMBEDDINGS,
-        labeled="if any",
-        cold=True,
-    ),
-    Spec(
-        "typiclust",
-        "typical examples of clusters: a cold start",
-        "Hacohen et al. 2022",
-        EMBEDDINGS,
-        labeled="if any",
-        cold=True,
-    ),
-    Spec(
-        "uherding",
-        "covers the uncertain part of the pool; before any label, all of it",
-        "Bae, Oliveira & Sutherland 2025",
-        labeled="if any",
-        cold=True,
-    ),
-    Spec(
-        "maxherding",
-        "covers the pool: a cold start",
-        "Bae, Noh & Sutherland 2024",
-        EMBEDDINGS,
-        labeled="if any",
-        cold=True,
-    ),
-    Spec(
-        "probcover",
-        "covers the pool with balls: a cold start",
-        "Yehuda et al. 2022",
-        labeled="if any",
-        cold=True,
-    ),
+    Spec("kcenter-grad", "furthest-first on gradient embeddings", "Ash et al. 2020, section 3", bias=True,
+         paper="ablation"),
+    Spec("kmeanspp", "k-means++ on embeddings: a cold start", "Arthur & Vassilvitskii 2007", EMBEDDINGS,
+         labeled="if any", cold=True),
+    Spec("typiclust", "typical examples of clusters: a cold start", "Hacohen et al. 2022", EMBEDDINGS, labeled="if any",
+         cold=True),
+    Spec("uherding", "covers the uncertain part of the pool; before any label, all of it",
+         "Bae, Oliveira & Sutherland 2025", labeled="if any", cold=True),
+    Spec("maxherding", "covers the pool: a cold start", "Bae, Noh & Sutherland 2024", EMBEDDINGS, labeled="if any",
+         cold=True),
+    Spec("probcover", "covers the pool with balls: a cold start", "Yehuda et al. 2022", labeled="if any", cold=True),
     Spec("wkmeans", "one of each cluster of the smallest margins", "Zhdanov 2019"),
-    Spec(
-        "bait",
-        "lowers the variance of the last layer most, by its Fisher information",
-        "Ash et al. 2021",
-        labeled="if any",
-        multilabel=False,
-    ),
-    Spec(
-        "bait-binary",
-        "bait for one question: is the predicted class right?",
-        "Huseljic et al. 2024",
-        labeled="if any",
-        multilabel=False,
-    ),
+    Spec("bait", "lowers the variance of the last layer most, by its Fisher information", "Ash et al. 2021",
+         labeled="if any", multilabel=False),
+    Spec("bait-binary", "bait for one question: is the predicted class right?", "Huseljic et al. 2024",
+         labeled="if any", multilabel=False),
     Spec("badge-origin", "badge with the origin as a centre: no sure examples", "k-means++ on gradients", bias=True),
     Spec("power-marg", "drawn in proportion to one less the margin", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-entropy", "drawn in proportion to the entropy", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-norm", "drawn in proportion to the gradient's length", "Kirsch et al. 2023"),
 )
+# fmt: on
 
 STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG)
 #: The seven that the paper's matrices and curves compare.
@@ -159,18 +85,10 @@ REFERENCE = "rand"
 
 #: Other names that people type: answered with "did you mean".
 ALIASES = {
-    "margin": "marg",
-    "random": "rand",
-    "uniform": "rand",
-    "confidence": "conf",
-    "least-confidence": "conf",
-    "uncertainty": "marg",
-    "k-center": "coreset",
-    "kcenter": "coreset",
-    "k-means++": "kmeanspp",
-    "kmeans++": "kmeanspp",
-    "dpp": "kdpp",
-}
+    "margin": "marg", "uncertainty": "marg", "random": "rand", "uniform": "rand", "confidence": "conf",
+    "least-confidence": "conf", "k-center": "coreset", "kcenter": "coreset", "k-means++": "kmeanspp",
+    "kmeans++": "kmeanspp", "dpp": "kdpp",
+}  # fmt: skip
 
 
 def spec(name: str) -> Spec:

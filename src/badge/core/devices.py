@@ -7,8 +7,6 @@ from torch import Tensor
 
 from badge.errors import InputError
 
-__all__ = ["chosen", "usable_device"]
-
 
 def chosen(mask: Tensor) -> Tensor:
     """Positions where a mask holds, for work that does no harm elsewhere.
@@ -31,7 +29,5 @@ def usable_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         raise InputError(f"device={str(device)!r} cannot be used: {str(error).splitlines()[0][:200]}") from error
     if usable.type == "meta":
-        raise InputError(
-            "device='meta' cannot be used: it holds no numbers, so a model that goes there loses its weights"
-        )
+        raise InputError("device='meta' cannot be used: it holds no numbers, and a model there loses its weights")
     return usable

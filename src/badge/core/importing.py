@@ -1,15 +1,24 @@
-"""One's own data sets, networks and strategies by name: "package.module:function"."""
+"""A user's data sets, networks and strategies by name, "package.module:function"; and optional dependencies."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from badge.errors import InputError
+from badge.errors import InputError, MissingExtraError
 
-__all__ = ["imported"]
+
+@contextmanager
+def needs(what: str, package: str, extra: str) -> Iterator[None]:
+    """Around the import of an optional dependency: where it is missing, say what needs it and how to install it."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(what, package, extra) from None
 
 
 def imported(kind: str, path: str) -> Any:
@@ -29,9 +38,8 @@ def imported(kind: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise  # the module was found; something that it imports was not
-        raise InputError(
-            f"the {kind} {path!r}: no module {error.name!r}, neither installed nor in the current directory"
-        ) from None
+        where = "neither installed nor in the current directory"
+        raise InputError(f"the {kind} {path!r}: no module {error.name!r}, {where}") from None
     try:
         found = getattr(module, attribute)
     except AttributeError:

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ThreadLock", "lock_file", "sync_folder"]
-
 
 def lock_file(fd: int) -> bool:
     """Take the exclusive lock of an open file without waiting; False where another holds it. OSError: no locks there."""
@@ -43,7 +41,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class ThreadLock:
-    """A re-entrant lock for threads, `with lock():`. A child process has a new one: its parent's may be held for ever."""
+    """A re-entrant lock for threads, `with lock():`. A child process gets a new one, because its parent's may stay locked."""
 
     def __init__(self) -> None:
         self._lock, self._pid = threading.RLock(), os.getpid()

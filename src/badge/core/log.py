@@ -4,7 +4,5 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["log"]
-
 log = logging.getLogger("badge")
 log.addHandler(logging.NullHandler())

@@ -8,11 +8,9 @@ import numpy as np
 
 from badge.errors import InputError
 
-__all__ = ["unmasked"]
-
 
 def unmasked(values: Any, name: str) -> Any:
-    """`values`, of a masked array that hides nothing its data; one that hides something is refused.
+    """`values`; for a masked array with nothing masked, its data. One with masked values is refused.
 
     >>> unmasked(np.ma.masked_array([1, 2], mask=[False, True]), "labels")
     Traceback (most recent call last):

@@ -9,8 +9,6 @@ from typing import Any
 
 from badge.errors import InputError
 
-__all__ = ["name_of", "path_of"]
-
 #: Bytes of the name of a file or folder, on every common system.
 LONGEST = 255
 #: How a URL begins, also after `Path` has made one slash of two; a drive has one letter.
@@ -43,9 +41,8 @@ def path_of(value: Any, what: str) -> Path:
         raise InputError(f"{what} is given by its path, not by {type(value).__name__}")
     path = Path(value)
     if URL.match(str(value)):
-        raise InputError(
-            f"{what} is given by its path, not by a URL ({str(value)[:60]}): mount it where its readers see it, or copy it"
-        )
+        way_out = "mount it where its readers see it, or copy it"
+        raise InputError(f"{what} is given by its path, not by a URL ({str(value)[:60]}): {way_out}")
     try:
         fits = all(len(os.fsencode(part)) <= LONGEST for part in path.parts)
     except UnicodeEncodeError:  # half of a surrogate pair

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DAMAGED", "in_short", "names_in", "read_npz", "sound"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 #: What numpy and zipfile raise on bytes that are not what they should be (RuntimeError: an encrypted archive).

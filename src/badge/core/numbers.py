@@ -7,8 +7,6 @@ from typing import Any
 
 from badge.errors import InputError
 
-__all__ = ["flag", "positive", "whole"]
-
 
 def whole(value: Any, name: str, least: int = 1) -> int:
     """`value` as a Python int, from any whole number that is not below `least`; texts, floats and booleans are refused.

@@ -6,6 +6,4 @@ hashes of the picks of every strategy on a fixed pool, and fails when they chang
 
 from __future__ import annotations
 
-__all__ = ["PICKS_VERSION"]
-
 PICKS_VERSION = 1

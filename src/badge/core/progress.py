@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["bar"]
-
 
 @contextmanager
 def bar(description: str, total: float | None, enabled: bool = True) -> Iterator[Callable[[float], None]]:

@@ -10,8 +10,6 @@ import numpy as np
 from badge.core.numbers import whole
 from badge.errors import InputError
 
-__all__ = ["check_rng", "derive", "fresh_seed", "generator"]
-
 
 def generator(seed: int | None) -> np.random.Generator:
     """The generator of a seed; None draws entropy from the system.

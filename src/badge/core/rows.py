@@ -18,24 +18,6 @@ from torch import Tensor
 
 from badge.core.arrays import CHUNK_BYTES
 
-__all__ = [
-    "LOST",
-    "Build",
-    "Here",
-    "Listed",
-    "Lost",
-    "Place",
-    "Remaining",
-    "RowSource",
-    "Shards",
-    "Subset",
-    "loaded",
-    "narrowed",
-    "place_of",
-    "shards",
-    "small",
-]
-
 Answer = TypeVar("Answer")
 
 #: makes a shard from its rows and the position of the first
@@ -128,9 +110,8 @@ class Remaining:
     def __init__(self, start: int, stop: int, excluded: NDArray[np.int64] | None = None) -> None:
         self.start, self.stop = start, stop
         self.excluded = np.empty(0, dtype=np.int64) if excluded is None else excluded
-        self._below = (
-            self.excluded - start - np.arange(len(self.excluded))
-        )  # remaining positions below each excluded one
+        #: the number of remaining positions below each excluded one
+        self._below = self.excluded - start - np.arange(len(self.excluded))
 
     def __len__(self) -> int:
         return self.stop - self.start - len(self.excluded)
@@ -206,5 +187,5 @@ def small(rows: RowSource) -> bool:
 
 
 def loaded(rows: RowSource) -> RowSource:
-    """Small rows as a tensor, others as they are."""
+    """Small rows as a tensor, others unchanged."""
     return rows[:] if small(rows) else rows

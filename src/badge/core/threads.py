@@ -12,8 +12,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["one_thread", "threads_for"]
-
 #: A product of at least this many multiply-adds runs on all threads: about 5 ms on one.
 PAYS = 2**27
 

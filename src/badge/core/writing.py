@@ -13,8 +13,6 @@ from typing import IO, Any
 
 from badge.errors import WriteError
 
-__all__ = ["cache_folder", "folder_for", "replacing", "standard_output", "writing_to"]
-
 
 def cache_folder() -> Path:
     """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place."""
@@ -45,10 +43,11 @@ def folder_for(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO[Any]]:
+def replacing(path: str | os.PathLike[str], binary: bool = False, mode: int = 0o666) -> Iterator[IO[Any]]:
     """A stream whose content takes the place of `path` when all of it is on disk; after an error nothing has changed.
 
     Text is UTF-8 with the line ends that are given. What is not a regular file (a pipe, a device) is written directly.
+    `mode` is that of a new file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,8 +68,8 @@ def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO
             return
         new = (
             target.parent / f".badge-{secrets.token_hex(8)}.new"
-        )  # short: the name of the target may be as long as may be
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        )  # short: the target's name may have the longest length
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:
             if there is not None:
                 with suppress(OSError):  # another owner's file: only the system's administrator may give it back

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from badge.core.importing import imported
+from badge.core.importing import imported, needs
 from badge.core.names import name_of
 from badge.core.numbers import flag, whole
+from badge.core.writing import cache_folder
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
-from badge.data.files import cache_folder
 from badge.data.own import is_own_file, load_file
-from badge.errors import DataError, MissingExtraError, UnknownNameError
+from badge.data.sources import Arrays
+from badge.errors import DataError, UnknownNameError
 
 __all__ = ["NAMES", "Dataset", "cache_folder", "check_name", "is_own_file", "load", "load_file", "resolve"]
 
@@ -99,7 +100,10 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
         x_train, y_train, x_test, y_test = (stored[key] for key in ("X_train", "y_train", "X_test", "y_test"))
         rows = len(y_train) + len(y_test)
     if about.images:
-        _check_bytes(name, x_train, x_test)
+        for x in (x_train, x_test):
+            if x.dtype != np.uint8 or x.ndim not in (3, 4):
+                found = f"{x.dtype} of shape {x.shape}"
+                raise DataError(f"{name}: images must be bytes [N, H, W] or [N, H, W, C], not {found}")
         x_train, x_test = prepare.images(x_train, x_test, standardise)
     elif standardise:
         x_train, x_test = prepare.standardised(x_train, x_test)
@@ -153,25 +157,16 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
     return found
 
 
-def _own(stored: files.Arrays) -> _About:
+def _own(stored: Arrays) -> _About:
     """Of a user's file: bytes of three or four dimensions are images, everything else is a table."""
     x = stored["X"] if "X" in stored else stored["X_train"]
     rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
     return _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
 
 
-def _check_bytes(name: str, *parts: files.Array) -> None:
-    for x in parts:
-        if x.dtype != np.uint8 or x.ndim not in (3, 4):
-            found = f"{x.dtype} of shape {x.shape}"
-            raise DataError(f"{name}: images must be bytes [N, H, W] or [N, H, W, C], not {found}")
-
-
 @lru_cache(maxsize=1)  # scikit-learn parses a text file on every call, which takes about as long as a run on digits
-def _digits() -> files.Arrays:
-    try:
+def _digits() -> Arrays:
+    with needs("the data set digits", "scikit-learn", "study"):
         from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtraError("the data set digits", "scikit-learn", "study") from None
     bunch = load_digits()
     return {"X": bunch.images.astype(np.uint8), "y": bunch.target}

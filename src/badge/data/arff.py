@@ -11,15 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
+from badge.core.npz import Array
 from badge.errors import DataError
-
-__all__ = ["Table", "read"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Rows parsed at a time: a million rows of strings at once would need gigabytes.
 BLOCK = 50_000
@@ -35,7 +31,7 @@ class Table:
 
 
 def read(lines: Iterable[str]) -> Table:
-    """The table in the lines of an ARFF file.
+    """The table in the lines of an ARFF file; any exception where they are damaged.
 
     >>> table = read("@relation r\\n@attribute x real\\n@attribute c {no, yes}\\n@data\\n1.5,yes\\n2,no".splitlines())
     >>> table.columns["x"].tolist(), table.columns["c"].tolist(), table.categories
@@ -47,11 +43,10 @@ def read(lines: Iterable[str]) -> Table:
     rows = csv.reader(content, quotechar="'", skipinitialspace=True)
     parts: list[list[Array]] = [[] for _ in names]
     while block := list(islice(rows, BLOCK)):
-        wrong = next((row for row in block if len(row) != len(names)), None)
-        if wrong is not None:
+        if wrong := next((row for row in block if len(row) != len(names)), None):
             raise DataError(f"a row of {len(wrong)} values in an ARFF file with {len(names)} attributes: {wrong[:4]}")
         for name, part, column in zip(names, parts, zip(*block, strict=True), strict=True):
-            part.append(_values(name, column, categories.get(name)))
+            part.append(_values(column, categories.get(name)))
     if not parts or not parts[0]:
         raise DataError("an ARFF file without rows")
     return Table({name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}, categories)
@@ -76,11 +71,8 @@ def _header(lines: Iterator[str]) -> tuple[list[str], dict[str, list[str]]]:
     raise DataError("an ARFF file without @data")
 
 
-def _values(name: str, column: tuple[str, ...], categories: list[str] | None) -> Array:
-    try:
-        if categories is None:
-            return np.array(column, dtype=np.float32)
-        position = {value: i for i, value in enumerate(categories)}
-        return np.array([position[value.strip().strip('"')] for value in column], dtype=np.int64)
-    except (ValueError, KeyError) as error:
-        raise DataError(f"ARFF attribute {name!r} has a value that cannot be read: {error}") from None
+def _values(column: tuple[str, ...], categories: list[str] | None) -> Array:
+    if categories is None:
+        return np.array(column, dtype=np.float32)
+    position = {value: i for i, value in enumerate(categories)}
+    return np.array([position[value.strip().strip('"')] for value in column], dtype=np.int64)

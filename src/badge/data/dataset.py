@@ -9,12 +9,10 @@ import numpy as np
 
 from badge.core.arrays import as_array
 from badge.core.names import name_of
+from badge.core.npz import Array
 from badge.core.numbers import positive, whole
 from badge.errors import DataError
 
-__all__ = ["Dataset", "is_image", "learning_rate"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 #: Each has a name in memory.
 MOST_CLASSES = 10_000_000
 
@@ -54,29 +52,28 @@ class Dataset:
     lr: float = 0.0
 
     def __post_init__(self) -> None:
-        name_of(self.name, "a data set")
-        object.__setattr__(self, "classes", whole(self.classes, "classes"))
-        for field in ("rows", "total"):
-            object.__setattr__(self, field, whole(getattr(self, field), field, least=0))
-        if self.lr is None or isinstance(self.lr, bool) or not isinstance(self.lr, int | float) or self.lr != 0:
-            object.__setattr__(self, "lr", positive(self.lr, "lr"))
+        name, classes = name_of(self.name, "a data set"), whole(self.classes, "classes")
+        held: dict[str, Any] = {"classes": classes}
         for part in ("train", "test"):
-            x, y = _examples(getattr(self, f"X_{part}"), part), as_array(getattr(self, f"y_{part}"), f"{part} labels")
-            _check(self.name, part, x, y, self.classes)
-            object.__setattr__(self, f"X_{part}", x)
-            object.__setattr__(self, f"y_{part}", y.astype(np.int64, copy=False))
-        if self.X_train.shape[1:] != self.X_test.shape[1:]:
-            shapes = f"{self.shape} and {self.X_test.shape[1:]}"
-            raise DataError(f"{self.name}: training and test examples have different shapes: {shapes}")
-        if self.classes > MOST_CLASSES:
-            raise DataError(f"{self.name}: {self.classes:,} classes; at most {MOST_CLASSES:,} are possible")
-        names = tuple(str(name) for name in self.class_names) or tuple(str(c) for c in range(self.classes))
-        if len(names) != self.classes:
-            raise DataError(f"{self.name}: {len(names)} class names for {self.classes} classes")
-        rows = self.rows or len(self.y_train) + len(self.y_test)
-        lr = self.lr or learning_rate(self.shape)
-        filled = {"class_names": names, "rows": rows, "total": self.total or rows, "lr": lr}
-        for field, value in filled.items():
+            x, y = (
+                as_array(getattr(self, f"{a}_{part}"), f"{part} {b}") for a, b in (("X", "examples"), ("y", "labels"))
+            )
+            x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+            _check(name, part, x, y, classes)
+            held |= {f"X_{part}": x, f"y_{part}": y.astype(np.int64, copy=False)}
+        shape, other = held["X_train"].shape[1:], held["X_test"].shape[1:]
+        if shape != other:
+            raise DataError(f"{name}: training and test examples have different shapes: {shape} and {other}")
+        if classes > MOST_CLASSES:
+            raise DataError(f"{name}: {classes:,} classes; at most {MOST_CLASSES:,} are possible")
+        names = tuple(map(str, self.class_names)) or tuple(map(str, range(classes)))
+        if len(names) != classes:
+            raise DataError(f"{name}: {len(names)} class names for {classes} classes")
+        rows = whole(self.rows, "rows", least=0) or len(held["y_train"]) + len(held["y_test"])
+        total = whole(self.total, "total", least=0) or rows
+        unset = isinstance(self.lr, int | float) and self.lr == 0
+        lr = learning_rate(shape) if unset else positive(self.lr, "lr")
+        for field, value in {**held, "class_names": names, "rows": rows, "total": total, "lr": lr}.items():
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
@@ -120,11 +117,6 @@ def learning_rate(shape: tuple[int, ...]) -> float:
     (0.001, 0.0001)
     """
     return 1e-3 if is_image(shape) else 1e-4
-
-
-def _examples(x: Any, part: str) -> Array:
-    array = as_array(x, f"{part} examples")
-    return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
 
 
 def _check(name: str, part: str, x: Array, y: Array, classes: int) -> None:

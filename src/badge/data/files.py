@@ -6,36 +6,34 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from badge.core.npz import DAMAGED, in_short, read_npz
 from badge.core.writing import cache_folder
-from badge.data.sources import fetch
+from badge.data.sources import Arrays, fetch
 from badge.errors import DataError
 
-__all__ = ["arrays", "cache_folder", "own_file", "read"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Arrays = dict[str, Array]
+def find(*names: str) -> tuple[Path | None, str]:
+    """The first of these files in `$BADGE_DATA`, then in the user's cache; and where it was looked for."""
+    given = os.environ.get("BADGE_DATA")
+    folders = [*([Path(given)] if given else []), cache_folder()]
+    looked = " and ".join(str(folder / names[0]) for folder in folders)
+    found = (folder / name for folder in folders for name in names if (folder / name).is_file())
+    return next(found, None), looked + ("" if given else " (BADGE_DATA is not set)")
 
 
 def arrays(name: str, progress: bool = True) -> Arrays:
     """The arrays of `<name>.npz`; if there is no such file, it is downloaded into the cache."""
-    given = os.environ.get("BADGE_DATA")
-    places = [Path(given) / f"{name}.npz"] if given else []
-    cached = cache_folder() / f"{name}.npz"
-    for path in [*places, cached]:
-        if path.is_file():
-            return read(path)
+    path, looked = find(f"{name}.npz")
+    if path is not None:
+        return read(path)
     try:
-        return _download(name, cached, progress)
+        return _download(name, cache_folder() / f"{name}.npz", progress)
     except (DataError, OSError) as error:
-        looked = " and ".join(str(path) for path in [*places, cached])
-        hint = "" if given else " (BADGE_DATA is not set)"
         raise DataError(
-            f"{name} is not at {looked}{hint}, and the download failed: {error}. Without a network, put {name}.npz "
+            f"{name} is not at {looked}, and the download failed: {error}. Without a network, put {name}.npz "
             "with the arrays X_train, y_train, X_test, y_test or X, y into a folder and set BADGE_DATA to it"
         ) from error
 

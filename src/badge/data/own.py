@@ -1,4 +1,4 @@
-"""One's own file as a data set: a column of labels, and a column of texts or columns of numbers."""
+"""A user's file as a data set: a column of labels, and a column of texts or columns of numbers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.npz import Array
 from badge.data import prepare, texts
 from badge.data.dataset import Dataset
 from badge.errors import DataError
 from badge.tables import Told, is_table, listed, read_table
-
-__all__ = ["is_own_file", "load_file"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Columns that are taken where none is named.
 LABEL, TEXT, SPLIT = "label", "text", "split"
@@ -74,9 +71,8 @@ def load_file(
     said = [str(value).strip() for value in table.column(label)]
     if "" in said or "None" in said:
         row = next(i for i, value in enumerate(said) if value in ("", "None"))
-        raise DataError(
-            f"{path} has no {label!r} in row {row} (counted from 0): a run needs the label of every example"
-        )
+        where = f"no {label!r} in row {row} (counted from 0)"
+        raise DataError(f"{path} has {where}: a run needs the label of every example")
     names = sorted(set(said))
     y = np.searchsorted(names, said).astype(np.int64)
     train, test = _split(table.column(SPLIT) if SPLIT in table.names else None, y, seed, path)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
+from badge.core.npz import Array
 from badge.core.rng import derive
-
-__all__ = ["images", "one_hot", "split", "standardised"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def split(y: Array, seed: int, test_share: float, most: int) -> tuple[Array, Array]:
@@ -54,7 +48,7 @@ def images(train: Array, test: Array, standardise: bool) -> tuple[Array, Array]:
     """
     train, test = (x if x.ndim == 4 else x[..., None] for x in (train, test))
     tables = [_table(train[..., c], standardise) for c in range(train.shape[-1])]
-    return _channels_first(train, tables.__getitem__), _channels_first(test, tables.__getitem__)
+    return _channels_first(train, tables), _channels_first(test, tables)
 
 
 def _table(channel: Array, standardise: bool) -> Array:
@@ -66,8 +60,5 @@ def _table(channel: Array, standardise: bool) -> Array:
     return values.astype(np.float32)
 
 
-def _channels_first(x: Array, table: Callable[[int], Array]) -> Array:
-    out = np.empty((len(x), x.shape[3], *x.shape[1:3]), dtype=np.float32)
-    for c in range(x.shape[3]):
-        out[:, c] = table(c)[x[..., c]]
-    return out
+def _channels_first(x: Array, tables: list[Array]) -> Array:
+    return np.stack([table[x[..., c]] for c, table in enumerate(tables)], axis=1)

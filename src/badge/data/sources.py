@@ -11,19 +11,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 from urllib.request import Request, urlopen
 
 import numpy as np
 
-from badge.core.npz import in_short
+from badge.core.importing import needs
+from badge.core.npz import Array, in_short
 from badge.core.progress import bar
 from badge.data import arff
-from badge.errors import BadgeError, DataError, MissingExtraError
+from badge.errors import BadgeError, DataError
 
-__all__ = ["BASES", "FETCH", "FILES", "fetch"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = dict[str, Array]
 #: get(url, md5 or None) -> the downloaded file
 Get = Callable[[str, "str | None"], Path]
@@ -56,11 +53,9 @@ _DIGITS = np.array([str(i) for i in range(10)])
 def fetch(name: str, folder: Path, progress: bool) -> Arrays:
     """The arrays of the data set `name`, downloaded into `folder` and converted."""
 
-    def get(url: str, md5: str | None) -> Path:
-        return _download(url, md5, folder, progress)
-
     try:
-        return FETCH[name](get)
+        return FETCH[name](lambda url, md5: _download(url, md5, folder, progress))
+
     except BadgeError:
         raise
     except Exception as error:  # whatever a reader of foreign bytes may raise
@@ -106,10 +101,8 @@ def _mnist(get: Get) -> Arrays:
 
 
 def _svhn(get: Get) -> Arrays:
-    try:
+    with needs("reading svhn", "scipy", "study"):
         from scipy.io import loadmat
-    except ImportError:
-        raise MissingExtraError("reading svhn", "scipy", "study") from None
     arrays = {"class_names": _DIGITS}
     for part in ("train", "test"):
         file = f"{part}_32x32.mat"
@@ -125,9 +118,7 @@ def _cifar10(get: Get) -> Arrays:
 
         def content(member: str) -> bytes:
             opened = archive.extractfile(f"cifar-10-batches-bin/{member}")
-            if opened is None:
-                raise DataError(f"{file} has no file {member}")
-            return opened.read()
+            return b"" if opened is None else opened.read()
 
         def batch(*members: str) -> tuple[Array, Array]:
             rows = np.frombuffer(b"".join(content(m) for m in members), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
@@ -168,7 +159,7 @@ def _numbers(table: arff.Table, name: str) -> Array:
     return column.astype(np.float32)
 
 
-#: data set -> its arrays, by way of `get`
+#: data set -> the function that downloads and converts it
 FETCH: dict[str, Callable[[Get], Arrays]] = {
     "mnist": _mnist,
     "svhn": _svhn,

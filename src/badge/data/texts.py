@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,33 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from badge.data.files import Array, Arrays, cache_folder
-from badge.errors import DataError, MissingExtraError
-
-__all__ = ["arrays", "embedded", "find"]
+from badge.core.importing import needs
+from badge.core.npz import Array
+from badge.data.files import find
+from badge.data.sources import Arrays
+from badge.errors import DataError
 
 #: Columns of the vectors.
 DIMENSIONS = 256
 
 
-def find(name: str) -> Path:
-    """`<name>.jsonl.xz` or `<name>.jsonl` in `$BADGE_DATA`, then in the user's cache."""
-    given = os.environ.get("BADGE_DATA")
-    folders = [*([Path(given)] if given else []), cache_folder()]
-    for folder in folders:
-        for ending in (".jsonl.xz", ".jsonl"):
-            if (path := folder / f"{name}{ending}").is_file():
-                return path
-    looked = " and ".join(str(folder / f"{name}.jsonl.xz") for folder in folders)
-    raise DataError(
-        f"{name} is not at {looked}{'' if given else ' (BADGE_DATA is not set)'}: put its texts there, one JSON object a "
-        'line: {"split": "train" or "test", "label": …, "text": …}'
-    )
-
-
 def arrays(name: str) -> Arrays:
     """The arrays of a data set of texts: those of `<name>.npz` where a set comes split."""
-    return _arrays(find(name))
+    path, looked = find(f"{name}.jsonl.xz", f"{name}.jsonl")
+    if path is not None:
+        return _arrays(path)
+    line = '{"split": "train" or "test", "label": …, "text": …}'
+    raise DataError(f"{name} is not at {looked}: put its texts there, one JSON object a line: {line}")
 
 
 @lru_cache(maxsize=1)  # the same for every seed
@@ -53,16 +42,10 @@ def _arrays(path: Path) -> Arrays:
     for part, some in parts.items():
         if not some:
             raise DataError(f"{path} has no line with split {part!r}")
-    said = {part: [str(row["text"]) for row in some] for part, some in parts.items()}
-    x_train, x_test = embedded(said["train"], said["test"])
-    y = {part: np.array([names.index(str(row["label"])) for row in some]) for part, some in parts.items()}
-    return {
-        "X_train": x_train,
-        "y_train": y["train"],
-        "X_test": x_test,
-        "y_test": y["test"],
-        "class_names": np.array(names),
-    }
+    train, test = ([str(row["text"]) for row in some] for some in parts.values())
+    x_train, x_test = embedded(train, test)
+    y_train, y_test = (np.array([names.index(str(row["label"])) for row in some]) for some in parts.values())
+    return {"X_train": x_train, "y_train": y_train, "X_test": x_test, "y_test": y_test, "class_names": np.array(names)}
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -86,11 +69,9 @@ def embedded(train: Sequence[str], test: Sequence[str], dimensions: int = DIMENS
     >>> a.shape, b.shape
     ((3, 2), (1, 2))
     """
-    try:
+    with needs("data sets of texts", "scikit-learn", "study"):
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.utils.extmath import randomized_svd
-    except ImportError:
-        raise MissingExtraError("data sets of texts", "scikit-learn", "study") from None
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype=np.float64)
     table = words.fit_transform(train)
     _, _, directions = randomized_svd(table, min(dimensions, *table.shape), random_state=0)

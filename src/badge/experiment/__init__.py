@@ -10,17 +10,6 @@ from badge.experiment.resuming import finished, journal_path
 from badge.experiment.runner import run_cells
 
 __all__ = [
-    "Cell",
-    "Display",
-    "Executor",
-    "Outcome",
-    "Processes",
-    "Serial",
-    "cells_of",
-    "finished",
-    "journal_path",
-    "read_grid",
-    "read_grids",
-    "run_cell",
-    "run_cells",
-]
+    "Cell", "Display", "Executor", "Outcome", "Processes", "Serial", "cells_of", "finished", "journal_path",
+    "read_grid", "read_grids", "run_cell", "run_cells",
+]  # fmt: skip

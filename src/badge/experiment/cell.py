@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from badge import data, strategies
+from badge.core.importing import needs
 from badge.core.numbers import positive, whole
 from badge.data import Dataset
-from badge.errors import InputError, MissingExtraError
+from badge.errors import InputError
 from badge.experiment.held import Held, held
 from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
@@ -41,8 +41,6 @@ from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
 from badge.training.linear import Linear
 from badge.training.trainer import Trainer
-
-__all__ = ["Cell", "continue_cell", "run_cell"]
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
@@ -97,16 +95,12 @@ class Cell:
     first: str | None = None
 
     def __post_init__(self) -> None:
-        for field, other in (("data", "a Dataset"), ("strategy", "a function")):
-            name = Held.of(getattr(self, field))
-            if not isinstance(name, str):
-                raise InputError(f"{field} must be a name, not {name!r:.80}; in a program also {other}")
+        objects = {"data": "; in a program also a Dataset", "strategy": "; in a program also a function"}
+        for field in ("data", "strategy", "model", "text", "label", "encoder", "first"):
+            name = Held.of(getattr(self, field)) if field in objects else getattr(self, field)
+            if not isinstance(name, str) and (name is not None or field in ("data", "strategy", "model")):
+                raise InputError(f"{field} must be a name, not {name!r:.80}{objects.get(field, '')}")
             object.__setattr__(self, field, name)
-        if not isinstance(self.model, str):
-            raise InputError(f"model must be a name, not {self.model!r}")
-        for field in ("text", "label", "encoder", "first"):
-            if not isinstance(getattr(self, field), str | None):
-                raise InputError(f"{field} must be a name, not {getattr(self, field)!r}")
         if not data.is_own_file(self.data) and any((self.text, self.label, self.encoder)):
             raise InputError(f"text, label and encoder are for data in a file; {self.data} is none")
         for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
@@ -190,8 +184,13 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     trainer = _trainer(cell, dataset)
     pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
     total = min(cell.labels or MOST_LABELS, len(pool))
-    strategy = _strategy(cell, total)
-    cold: dict[str, Any] = {} if cell.first is None else {"first": cell.first, "embeddings": _vectors(trainer, pool)}
+    # albl is told the number of batches after the first, which sets its rates
+    batches = max(1, math.ceil((total - cell.initial) / cell.batch_size))
+    strategy = ALBL(rounds=batches) if cell.strategy == "albl" else held(cell.strategy)
+    cold: dict[str, Any] = {}
+    if cell.first is not None:  # it picks from the features, or from what a frozen encoder makes of them (None)
+        vectors = None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
+        cold = {"first": cell.first, "embeddings": vectors}
     learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal, **cold)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
@@ -209,19 +208,6 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
     journal.append(End(reason=reason, labels=cell.labels))
     journal.sync()
-
-
-def _strategy(cell: Cell, total: int) -> str | ALBL:
-    """The strategy; albl is told the number of batches after the first, which sets its rates."""
-    if cell.strategy != "albl":
-        found: str | ALBL = held(cell.strategy)
-        return found
-    return ALBL(rounds=max(1, math.ceil((total - cell.initial) / cell.batch_size)))
-
-
-def _vectors(trainer: Trainer | Linear, pool: Tensor) -> Tensor | None:
-    """What the first batch is picked from: the features, or what a frozen encoder makes of them (None)."""
-    return None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
 
 
 def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Linear:
@@ -262,7 +248,7 @@ def _round(
         return replace(record, seconds=time.perf_counter() - started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
     # A strategy that reads nothing needs no pass over the pool: only its batch is looked at. A frozen encoder has kept
-    # its pass, and the rest of it costs next to nothing.
+    # its pass, and the rest costs little.
     unread = not strategies.declaration(strategies.get(learner.strategy)).reads and isinstance(trainer, Trainer)
     batch = predict(model, torch.from_numpy(dataset.X_train[ids])) if unread else learner.outputs[ids]
     mean_norm, diversity = _mean_norm_and_log_det(batch)
@@ -323,8 +309,6 @@ def threads(count: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)  # looks through all loaded libraries, which takes a while
 def _pools_of_threads() -> Any:
-    try:
+    with needs("running experiments", "threadpoolctl", "study"):
         from threadpoolctl import ThreadpoolController
-    except ImportError:
-        raise MissingExtraError("running experiments", "threadpoolctl", "study") from None
     return ThreadpoolController()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
@@ -13,8 +12,6 @@ from rich.text import Text
 
 from badge.experiment.cell import Cell
 from badge.experiment.executor import Outcome
-
-__all__ = ["Display"]
 
 #: seconds between plain lines about cells that are still running
 EVERY = 10.0
@@ -42,9 +39,7 @@ class Display:
             self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.live:
             self.live.stop()
 

@@ -10,14 +10,13 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from badge.core.numbers import whole
 from badge.errors import BadgeError, InputError
 from badge.experiment.cell import Cell, Notify
-
-__all__ = ["Executor", "Outcome", "Processes", "Run", "Serial"]
 
 #: runs one cell and reports its rounds; must be picklable where cells run in other processes
 Run = Callable[[Cell, Notify], None]
@@ -45,7 +44,7 @@ class Serial:
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
         for cell in cells:
-            yield _outcome(run, cell, _bound(on_round, cell))
+            yield _outcome(run, cell, partial(on_round, cell))
 
 
 class Processes:
@@ -72,9 +71,8 @@ class Processes:
                         pipe.send(waiting[-1])
                     except (pickle.PicklingError, AttributeError, TypeError) as error:  # nothing was sent
                         idle.append((process, pipe))
-                        yield failure(
-                            waiting.pop(), InputError(f"it cannot be sent to a process ({error}): run it in this one")
-                        )
+                        why = InputError(f"it cannot be sent to a process ({error}): run it in this one")
+                        yield failure(waiting.pop(), why)
                         continue
                     except OSError:  # it died while it had nothing to do
                         process.join()
@@ -131,10 +129,6 @@ def _die_with_parent() -> None:
     assert parent is not None
     wait([parent.sentinel])
     os._exit(1)
-
-
-def _bound(on_round: OnRound, cell: Cell) -> Notify:
-    return lambda labels, total, accuracy: on_round(cell, labels, total, accuracy)
 
 
 def _outcome(run: Run, cell: Cell, notify: Notify) -> Outcome:

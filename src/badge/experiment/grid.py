@@ -29,8 +29,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # comes with the extra `study`
 
-__all__ = ["cells_of", "read_grid", "read_grids"]
-
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
 #: keys of a block whose values are lists, or one value
@@ -110,8 +108,7 @@ def _ordered(found: Sequence[Cell]) -> list[Cell]:
 
 
 def _block(block: Mapping[str, Any]) -> list[Cell]:
-    unknown = sorted(set(block) - {*AXES, *PLAIN})
-    if unknown:
+    if unknown := sorted(set(block) - {*AXES, *PLAIN}):
         raise InputError(f"unknown key {unknown[0]!r}; known: {', '.join([*AXES, *PLAIN])}")
     plain = {key: block[key] for key in PLAIN if key in block}
     first = [None if name == "rand" else name for name in _list(block, "first")] if "first" in block else [None]

@@ -8,8 +8,6 @@ from typing import Any
 
 from badge.data import Dataset
 
-__all__ = ["Held", "held", "source_digest"]
-
 
 class Held(str):
     """A name that holds its object.

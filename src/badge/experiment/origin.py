@@ -28,8 +28,6 @@ from badge.experiment.held import Held, source_digest
 from badge.journal.events import Record
 from badge.journal.runs import Start
 
-__all__ = ["check_code", "check_data", "code_digest", "code_digests", "data_digest", "git_revision", "versions"]
-
 #: the parts of a cell that may be the user's own, as package.module:function
 PARTS = ("data", "model", "strategy")
 WAY_OUT = "put the old one back, or use another --out folder"
@@ -115,15 +113,9 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and body:
-            first = body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = body[1:] or [ast.Pass()]
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(node, kinds) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return tree
 
 
@@ -147,14 +139,8 @@ def git_revision() -> str | None:
 @lru_cache(maxsize=8)
 def _revision_of(folder: Path) -> str | None:
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-            cwd=folder,
-        )
+        command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+        described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10, cwd=folder)
     except (OSError, subprocess.SubprocessError):
         return None
     return described.stdout.strip() or None

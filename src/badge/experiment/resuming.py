@@ -15,7 +15,8 @@ from badge.journal.runs import End, Resume, Start
 if TYPE_CHECKING:
     from badge.experiment.cell import Cell
 
-__all__ = ["check_start", "check_whole_batches", "finished", "goes_on", "journal_path"]
+
+ANOTHER = "use another --out folder"
 
 
 def journal_path(cell: Cell, folder: Path) -> Path:
@@ -42,7 +43,7 @@ def finished(cell: Cell, folder: Path) -> bool:
     """
     path = journal_path(cell, folder)
     ends = first_and_last(path)
-    if ends is None:  # new, torn or damaged: opening it for appending sees to that
+    if ends is None:  # new, torn or damaged: opening it for appending says so
         return False
     start = check_start(ends[0], cell, path)
     return isinstance(ends[1], End) and not goes_on(cell, start, ends[1], path)
@@ -51,12 +52,10 @@ def finished(cell: Cell, folder: Path) -> bool:
 def check_start(start: Record, cell: Cell, path: Path) -> Start:
     """Refuse a journal of other settings or of other code, naming the first that differs; `labels` may have grown."""
     if not isinstance(start, Start):
-        raise JournalError(f"{path} is not the journal of a run: use another --out folder")
+        raise JournalError(f"{path} is not the journal of a run: {ANOTHER}")
     for field, value in asdict(cell).items():
         if start.cell.get(field) != value and (field != "labels" or field not in start.cell):
-            raise JournalError(
-                f"{path} was made with {field} = {start.cell.get(field)!r}, now {value!r}: use another --out folder"
-            )
+            raise JournalError(f"{path} was made with {field} = {start.cell.get(field)!r}, now {value!r}: {ANOTHER}")
     check_code(start, cell, path)
     return start
 
@@ -67,7 +66,7 @@ def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> 
     if cell.labels == before or (isinstance(last, End) and last.reason == "pool exhausted"):
         return False
     if before is None or (cell.labels is not None and cell.labels < before):
-        raise JournalError(f"{path} was made with labels = {before!r}, now {cell.labels!r}: use another --out folder")
+        raise JournalError(f"{path} was made with labels = {before!r}, now {cell.labels!r}: {ANOTHER}")
     return True
 
 
@@ -80,6 +79,4 @@ def check_whole_batches(journal: Journal, cell: Cell) -> None:
         why = f"its last batch was cut to {asked[-1]} of {cell.batch_size}"
     else:
         return
-    raise JournalError(
-        f"{journal.path} cannot go on to {cell.labels or 'all'} labels ({why}): use another --out folder"
-    )
+    raise JournalError(f"{journal.path} cannot go on to {cell.labels or 'all'} labels ({why}): {ANOTHER}")

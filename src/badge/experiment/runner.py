@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from badge import data, strategies
@@ -18,17 +19,9 @@ from badge.journal import Journal
 from badge.journal.runs import Failed
 from badge.training import networks
 
-__all__ = ["log_path", "run_cells"]
 
-
-class _In:
-    """Runs a cell in a folder; a class, so that it can be pickled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, cell: Cell, notify: Notify) -> None:
-        run_cell(cell, self.folder, notify)
+def _run_in(folder: Path, cell: Cell, notify: Notify) -> None:
+    run_cell(cell, folder, notify)
 
 
 def run_cells(
@@ -80,7 +73,7 @@ def run_cells(
                 failed.append(failure(cell, error))
                 _log(failed[-1], folder)
                 display.ended(failed[-1])
-        for outcome in executor.map(_In(folder), waiting, display.round):
+        for outcome in executor.map(partial(_run_in, folder), waiting, display.round):
             if outcome.error is not None:
                 failed.append(outcome)
                 _record(outcome, folder)
@@ -93,10 +86,8 @@ def _record(outcome: Outcome, folder: Path) -> None:
     """Write the failure into the cell's journal, for the report; the worker no longer holds it."""
     path = journal_path(outcome.cell, folder)
     if path.exists():
-        with (
-            suppress(BadgeError, OSError),
-            Journal(path, sync=False) as journal,
-        ):  # a journal that cannot be written is known by now
+        # a journal that cannot be written is known by now
+        with suppress(BadgeError, OSError), Journal(path, sync=False) as journal:
             journal.append(Failed(error=outcome.error or ""))
 
 

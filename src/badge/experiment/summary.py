@@ -10,8 +10,6 @@ from badge import journal
 from badge.experiment.cell import Cell
 from badge.experiment.resuming import journal_path
 
-__all__ = ["final_accuracies", "text_table"]
-
 
 def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
     """The last test accuracy of every setting: mean and standard error over the seeds."""
@@ -43,13 +41,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    right = [
-        all(cell[:1].isdigit() or cell[:1] in "-–" for cell in column[1:]) and len(column) > 1 for column in columns
-    ]
-    lines = [
-        "  ".join(
-            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in [header, *rows]
-    ]
-    return "\n".join(lines)
+    right = [rows and all(cell[:1].isdigit() or cell[:1] in "-–" for cell in column[1:]) for column in columns]
+    signs = [f"{'>' if numbers else '<'}{width}" for numbers, width in zip(right, widths, strict=True)]
+    lines = (zip(line, signs, strict=True) for line in [header, *rows])
+    return "\n".join("  ".join(f"{cell:{sign}}" for cell, sign in line).rstrip() for line in lines)

@@ -1,17 +1,18 @@
-"""Plain vectors: features of one factor."""
+"""Plain vectors: features of one factor, as they are or scaled to length 1."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from badge.core.arrays import as_tensor, check_finite
-from badge.core.rows import RowSource
+from badge.core.rows import RowSource, small
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
 from badge.outputs.checks import check_scale
-
-__all__ = ["Dense"]
 
 
 class Dense(Features):
@@ -31,9 +32,8 @@ class Dense(Features):
     def __init__(self, matrix: Any) -> None:
         x = as_tensor(matrix, "features")
         if x.ndim != 2 or 0 in x.shape:
-            raise InputError(
-                f"features must be a matrix with at least one row and column, not of shape {tuple(x.shape)}"
-            )
+            wanted = "a matrix with at least one row and column"
+            raise InputError(f"features must be {wanted}, not of shape {tuple(x.shape)}")
         check_finite(x, "features")
         check_scale(x, "features")
         self.factors = (x,)
@@ -58,3 +58,27 @@ class Dense(Features):
 
     def __getitem__(self, ids: Any) -> Dense:
         return Dense.trusted(self.rows(index_of(ids, len(self), self.device)).factors[0])
+
+
+class Unit(Dense):
+    """Vectors that are scaled to length 1 when they are read; rows of zeros stay."""
+
+    def derived(self, *factors: Tensor) -> tuple[Tensor, ...]:
+        return (scaled(factors[0]),)
+
+
+def scaled(x: Tensor) -> Tensor:
+    """Rows of length 1, in float32 or float64."""
+    wide = x.double()
+    length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)
+    unit: Tensor = wide / length.masked_fill_(length == 0, 1.0)
+    return unit if x.dtype == torch.float64 else unit.float()
+
+
+def unit_rows(rows: RowSource) -> Dense:
+    """Features whose rows have length 1.
+
+    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).as_matrix().tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    return Dense.trusted(scaled(rows[:])) if small(rows) else Unit.trusted(rows)

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from badge.features.rows import Rows
 
-__all__ = ["Exact"]
-
 #: Pairs at a time: their factors in float64 stay in cache, and are not fresh memory each time. On a device more of them.
 PAIRS, PAIRS_THERE = 384, 2**14
 #: Where ‖x − y‖² is below this share of ‖x‖² + ‖y‖², ‖x‖² + ‖y‖² − 2⟨x, y⟩ has lost half of its digits.

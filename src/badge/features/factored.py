@@ -19,8 +19,6 @@ from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
 
-__all__ = ["Factored", "gradient_embedding"]
-
 
 class Factored(Features):
     """Gradient embeddings g_i = a_i ⊗ h_i; `bias=True` puts a 1 behind h: the gradient of the output bias.
@@ -42,9 +40,8 @@ class Factored(Features):
     def __init__(self, a: Any, h: Any, bias: bool = False) -> None:
         a, h = as_tensor(a, "a"), as_tensor(h, "h")
         if a.ndim != 2 or h.ndim != 2 or len(a) != len(h) or 0 in (*a.shape, *h.shape):
-            raise InputError(
-                f"a must be [N, C] and h [N, D] with the same N; got {tuple(a.shape)} and {tuple(h.shape)}"
-            )
+            shapes = f"{tuple(a.shape)} and {tuple(h.shape)}"
+            raise InputError(f"a must be [N, C] and h [N, D] with the same N; got {shapes}")
         check_finite(a, "a")
         check_finite(h, "h")
         self._set(a, h, bias)
@@ -68,15 +65,12 @@ class Factored(Features):
     @property
     def a(self) -> Tensor:
         """p − e_ŷ, [N, C]."""
-        return self.rows_of(0)
+        return self.rows(slice(None)).factors[0]
 
     @property
     def h(self) -> Tensor:
         """Penultimate embeddings (with the constant 1 where `bias`), [N, D]."""
-        return self.rows_of(1)
-
-    def rows_of(self, factor: int) -> Tensor:
-        return self.rows(slice(None)).factors[factor]
+        return self.rows(slice(None)).factors[1]
 
     def __getitem__(self, ids: Any) -> Factored:
         a, h = self.rows(index_of(ids, len(self), self.device)).factors

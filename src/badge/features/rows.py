@@ -17,8 +17,6 @@ from badge.core.rows import Place, Remaining, RowSource, narrowed, place_of
 from badge.core.threads import threads_for
 from badge.errors import InputError
 
-__all__ = ["Features", "Rows", "check_features", "check_norms", "check_same", "index_of", "resolution"]
-
 #: A pass over the pool goes in tiles of about this many bytes, which stay in cache.
 TILE_BYTES = 2**20
 #: A pass that does little with each number goes in larger ones: fewer calls, and threads meet less often.
@@ -130,7 +128,7 @@ class Features:
     def rows(self, ids: slice | Tensor) -> Rows:
         """The rows `ids` in the dtype of the computation: all that an algorithm ever holds of a pool.
 
-        Row by row in memory, whatever the arrays are: sums over a row then do not depend on how the pool is kept.
+        Rows are contiguous in memory, so that sums over a row do not depend on how the pool is stored.
         """
         some = (f[ids] if isinstance(ids, slice) else f.index_select(0, ids) for f in self.factors)
         parts = [f.to(self.dtype).contiguous() for f in self.derived(*some)]
@@ -197,7 +195,7 @@ class Features:
 
 
 def index_of(ids: Any, n: int, device: torch.device) -> slice | Tensor:
-    """A slice as it is, anything else as positions on the device."""
+    """A slice unchanged, anything else as positions on the device."""
     return ids if isinstance(ids, slice) else as_index(ids, n).to(device)
 
 
@@ -218,18 +216,13 @@ def check_norms(largest: float, dtype: torch.dtype) -> None:
 def check_features(x: Any) -> None:
     """Arrays are no features yet: they may be vectors, or one of two factors."""
     if not isinstance(x, Features):
-        raise InputError(
-            f"features are badge.Dense(vectors) or badge.gradient_embedding(outputs), not {type(x).__name__}"
-        )
+        known = "badge.Dense(vectors) or badge.gradient_embedding(outputs)"
+        raise InputError(f"features are {known}, not {type(x).__name__}")
 
 
 def check_same(x: Features, y: Features) -> None:
     """Rows of `x` and `y` can be compared only where they have the same factors."""
     check_features(y)
-    shapes = [[f.shape[1] for f in z.factors] for z in (x, y)]
-    if x.bias:
-        shapes[0][-1] += 1
-    if y.bias:
-        shapes[1][-1] += 1
+    shapes = [[*(f.shape[1] for f in z.factors[:-1]), z.factors[-1].shape[1] + z.bias] for z in (x, y)]
     if shapes[0] != shapes[1]:
         raise InputError(f"features of different kinds: columns {shapes[0]} against {shapes[1]}")

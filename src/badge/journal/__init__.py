@@ -7,15 +7,6 @@ from badge.journal.reading import first_and_last, read, records_of
 from badge.journal.repair import Repair, examine, repair
 
 __all__ = [
-    "FORMAT",
-    "Event",
-    "InMemory",
-    "Journal",
-    "Repair",
-    "erase",
-    "examine",
-    "first_and_last",
-    "read",
-    "records_of",
+    "FORMAT", "Event", "InMemory", "Journal", "Repair", "erase", "examine", "first_and_last", "read", "records_of",
     "repair",
-]
+]  # fmt: skip

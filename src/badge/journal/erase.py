@@ -5,22 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from badge.core.locking import lock_file, sync_folder
-from badge.core.names import path_of
-from badge.core.writing import replacing, writing_to
-from badge.errors import InputError, JournalError
+from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.journal.last import Last, digest, read_last, write_last
+from badge.journal.last import read_last
 from badge.journal.lines import encode, parse
-from badge.journal.reading import bytes_of
+from badge.journal.reading import locked, rewrite
 from badge.journal.schema import typed
 from badge.journal.snapshot import forget_snapshot
-
-__all__ = ["erase"]
 
 
 def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
@@ -47,14 +41,10 @@ def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
     >>> erase(path, ["ann.png"]), [event for event in read(path)][:2]
     (2, [{'event': 'tell', 'ids': ['ben.png'], 'labels': ['dog']}, {'event': 'erased'}])
     """
-    gone, file = set(ids), Path(os.path.realpath(path_of(path, "a journal")))
-    if not file.is_file():
-        bytes_of(file)  # says what is wrong
-    with writing_to(file), file.open("r+b") as handle:
-        if not lock_file(handle.fileno()):
-            raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
+    gone = set(ids)
+    with locked(path) as (file, data):
         last = read_last(file)
-        records = [typed(event) for event in parse(handle.read(), file, last).events]
+        records = [typed(event) for event in parse(data, file, last).events]
         test: list[Id] = []  # the test sample, in the order of its predictions
         kept = []
         for record in records:
@@ -64,13 +54,9 @@ def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
         if not changed:
             raise InputError(f"{file} holds nothing about {', '.join(map(repr, sorted(gone, key=str)))[:200]}")
         kept.append(e.Erased(examples=len(gone), at=e.now()))
-        lines = [encode(number, record.event()) for number, record in enumerate(kept, start=1)]
         forget_snapshot(file)
-        with replacing(file, binary=True) as output:
-            output.writelines(lines)
-        sync_folder(file.parent)
-        if last is not None:
-            write_last(file, Last(digest(lines[0][:-1]), len(lines), digest(lines[-1][:-1])))
+        lines = [encode(number, record.event()) for number, record in enumerate(kept, start=1)]
+        rewrite(file, lines, last=last is not None)
     return changed
 
 

@@ -21,38 +21,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
-__all__ = [
-    "FORMAT",
-    "AddClass",
-    "Ask",
-    "Decide",
-    "Erased",
-    "Event",
-    "Header",
-    "Id",
-    "Initial",
-    "Label",
-    "Lost",
-    "Memory",
-    "NewPicks",
-    "NewPool",
-    "Part",
-    "PoolId",
-    "Record",
-    "Relabel",
-    "Release",
-    "Remark",
-    "Return",
-    "SetAside",
-    "Skip",
-    "Stop",
-    "Tell",
-    "Unskip",
-    "Use",
-    "Withdraw",
-    "now",
-]
-
 FORMAT = 2
 
 #: an event as JSON holds it, without the number and the checksum of its line

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from badge.errors import JournalError
 
-__all__ = ["Last", "digest", "forget_last", "read_last", "remark", "write_last"]
-
 _RECORD = re.compile(rb"(([0-9a-f]{16}) +(\d+) ([0-9a-f]{16})) ([0-9a-f]{16})\n")
 
 
@@ -51,25 +49,24 @@ class Last:
         if events and not before and digest(lines[0]) != self.first:
             return None  # another journal was put in its place
         if events < self.number:
-            missing = (
-                f"lines {events + 1} to {self.number} are" if events + 1 < self.number else f"line {self.number} is"
-            )
-            them = "they" if events + 1 < self.number else "it"
+            several = events + 1 < self.number
+            missing = f"lines {events + 1} to {self.number} are" if several else f"line {self.number} is"
+            them = "they" if several else "it"
             return events + 1, f"{missing} missing at the end of the file: {them} had been written"
         if self.number > before and digest(lines[self.number - before - 1]) != self.line:
             return self.number, "another line stands here than the one that had been written"
         return None
 
 
-def _beside(journal: Path) -> Path:
+def beside(journal: Path, ending: str = ".last") -> Path:
     """The file beside a journal; beside the file itself where the journal is a link."""
     real = Path(os.path.realpath(journal))
-    return real.with_name(f"{real.name}.last")
+    return real.with_name(f"{real.name}{ending}")
 
 
 def _open(journal: Path, flags: int) -> int:
     """Open what stands beside a journal: a file, not a link or a pipe, which others could put there."""
-    path = _beside(journal)
+    path = beside(journal)
     flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         fd = os.open(path, flags, 0o644)
@@ -113,7 +110,7 @@ def remark(journal: Path, last: Last | str | None, first: str, events: int) -> s
         last = f"is behind: it tells of line {last.number} as the last, and there are {events}" if behind else ""
     if not events or last == "":
         return None
-    return f"{_beside(journal)} {last or 'is missing'}; lines cut off at the end of the journal would not be noticed"
+    return f"{beside(journal)} {last or 'is missing'}; lines cut off at the end of the journal would not be noticed"
 
 
 def write_last(journal: Path, last: Last) -> None:
@@ -131,4 +128,4 @@ def write_last(journal: Path, last: Last) -> None:
 def forget_last(journal: Path) -> None:
     """Delete it for a new journal, where one of the same name was deleted."""
     with contextlib.suppress(OSError):
-        _beside(journal).unlink()
+        beside(journal).unlink()

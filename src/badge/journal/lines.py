@@ -20,8 +20,6 @@ from badge.journal.events import Event
 from badge.journal.last import Last, digest
 from badge.journal.schema import check
 
-__all__ = ["Contents", "decode", "encode", "parse", "scan", "sound_parts"]
-
 _BEGIN, _END = b'{"n":', rb', "sum":"[0-9a-f]{16}"\}'
 _SUM = len(b', "sum":"0123456789abcdef"}')
 

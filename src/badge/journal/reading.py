@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from badge.core.locking import lock_file, sync_folder
 from badge.core.names import path_of
+from badge.core.writing import replacing, writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Record
-from badge.journal.last import read_last
+from badge.journal.last import Last, digest, read_last, write_last
 from badge.journal.lines import decode, parse
 from badge.journal.schema import typed
-
-__all__ = ["bytes_of", "first_and_last", "read", "records_of"]
 
 
 def read(path: str | os.PathLike[str]) -> list[Event]:
@@ -62,6 +64,27 @@ def bytes_of(file: Path) -> bytes:
         raise JournalError(f"there is no journal {file}") from None
     except OSError as error:
         raise JournalError(f"cannot read the journal {file}: {error.strerror}") from error
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[tuple[Path, bytes]]:
+    """A journal that is locked for the time of the block, and its bytes; for a link, the file it points to."""
+    file = Path(os.path.realpath(path_of(path, "a journal")))
+    if not file.is_file():
+        bytes_of(file)  # says what is wrong
+    with writing_to(file), file.open("r+b") as handle:
+        if not lock_file(handle.fileno()):
+            raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
+        yield file, handle.read()
+
+
+def rewrite(file: Path, lines: Sequence[bytes], last: bool = True) -> None:
+    """Replace the lines of a locked journal; with `last`, write the file beside it too."""
+    with replacing(file, binary=True) as output:
+        output.writelines(lines)
+    sync_folder(file.parent)
+    if last:
+        write_last(file, Last(digest(lines[0][:-1]), len(lines), digest(lines[-1][:-1])))
 
 
 def first_and_last(file: Path) -> tuple[Record, Record] | None:

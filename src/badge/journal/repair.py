@@ -10,16 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from badge.core.locking import lock_file, sync_folder
 from badge.core.names import path_of
-from badge.core.writing import replacing, writing_to
 from badge.errors import JournalError
 from badge.journal.events import Event, Lost, now
-from badge.journal.last import Last, digest, read_last, write_last
+from badge.journal.last import Last, read_last
 from badge.journal.lines import encode, scan, sound_parts
-from badge.journal.reading import bytes_of
-
-__all__ = ["Repair", "examine", "half_characters", "repair"]
+from badge.journal.reading import bytes_of, locked, rewrite
 
 HALF = "a text holds half of a character; `badge journal repair` puts a question mark in its place"
 
@@ -99,15 +95,8 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     >>> print(str(repair(path)).split(";")[0], [record.kind for record in Journal(path).records])
     1 events kept, lost: line 1 ['lost', 'skip']
     """
-    file = Path(
-        os.path.realpath(path_of(path, "a journal"))
-    )  # what a link points to is repaired, and stays where it is
-    if not file.is_file():
-        bytes_of(file)  # says what is wrong
-    with writing_to(file), file.open("r+b") as handle:
-        if not lock_file(handle.fileno()):
-            raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
-        beside, data = read_last(file), handle.read()
+    with locked(path) as (file, data):
+        beside = read_last(file)
         found = scan(data, beside)
         if not found.problem and not found.torn_bytes and not half_characters(found.events):
             return Repair(len(found.events), [], None)
@@ -120,10 +109,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
         lost = [n for n in range(1, last + 1) if n not in sound]
         stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
         lines = [encode(n, _mended(sound.get(n, stand_in))) for n in range(1, last + 1)]
-        with replacing(file, binary=True) as output:
-            output.writelines(lines)
-        sync_folder(file.parent)
-        write_last(file, Last(digest(lines[0][:-1]), last, digest(lines[-1][:-1])))
+        rewrite(file, lines)
     return Repair(len(sound), lost, aside)
 
 

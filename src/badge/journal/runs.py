@@ -7,8 +7,6 @@ from typing import Any
 
 from badge.journal.events import FORMAT, Part, Record
 
-__all__ = ["Data", "End", "Failed", "Resume", "Round", "Start"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Part):

@@ -10,8 +10,6 @@ from badge.journal import events as e
 from badge.journal import runs
 from badge.journal.events import FORMAT, Event, Part, Record
 
-__all__ = ["KINDS", "check", "part_of", "typed"]
-
 _TYPES: tuple[type[Record], ...] = (
     e.Header, e.Ask, e.Tell, e.Relabel, e.Skip, e.Unskip, e.Release, e.Decide, e.Remark, e.SetAside,
     e.AddClass, e.Use, e.NewPool, e.Withdraw, e.Return, e.Erased, e.NewPicks, e.Lost,

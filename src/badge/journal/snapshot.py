@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 from badge.core.writing import replacing
 from badge.errors import BadgeError
 from badge.journal.events import Record
+from badge.journal.last import beside
 from badge.journal.lines import decode
 from badge.journal.schema import typed
-
-__all__ = ["EVERY", "Records", "Snapshot", "forget_snapshot", "read_snapshot", "write_snapshot"]
 
 #: events after which a state is worth its file
 EVERY = 20_000
 #: bytes read at a time
 BLOCK = 2**22
-FORMAT = 1
+FORMAT, STATE = 1, ".state"
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,6 @@ class Snapshot:
     events: int
     size: int
     state: dict[str, Any]
-
-
-def _beside(journal: Path) -> Path:
-    real = Path(os.path.realpath(journal))
-    return real.with_name(f"{real.name}.state")
 
 
 def _digest(fd: int, size: int) -> str:
@@ -58,7 +52,7 @@ def _digest(fd: int, size: int) -> str:
 
 def read_snapshot(journal: Path, fd: int) -> Snapshot | None:
     """The snapshot of the journal that is open as `fd`; None where there is none, or none of this file."""
-    path = _beside(journal)
+    path = beside(journal, STATE)
     try:
         if path.is_symlink() or not path.is_file():
             return None
@@ -76,14 +70,14 @@ def write_snapshot(journal: Path, fd: int, events: int, size: int, state: dict[s
     """Keep a state of the first lines; where that fails, the journal is read whole next time."""
     body = json.dumps(state, separators=(",", ":")).encode()
     head = {"format": FORMAT, "events": events, "size": size, "sum": hashlib.blake2b(body, digest_size=16).hexdigest()}
-    with suppress(OSError, BadgeError), replacing(_beside(journal), binary=True) as file:
+    with suppress(OSError, BadgeError), replacing(beside(journal, STATE), binary=True) as file:
         file.write(json.dumps({**head, "digest": _digest(fd, size)}).encode() + b"\n" + body)
 
 
 def forget_snapshot(journal: Path) -> None:
     """Delete it: for a new journal, or one from which something was erased."""
     with suppress(OSError):
-        _beside(journal).unlink()
+        beside(journal, STATE).unlink()
 
 
 class Records(Sequence[Record]):

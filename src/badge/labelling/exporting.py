@@ -11,8 +11,6 @@ from badge.core.spreadsheet import safe
 from badge.labelling.items import Items
 from badge.learner import ActiveLearner
 
-__all__ = ["Exports"]
-
 COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")
 
 

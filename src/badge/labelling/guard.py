@@ -12,8 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 from badge.errors import InputError
 from badge.labelling.people import People, Visitor, cookie_of
 
-__all__ = ["FILE_POLICY", "Guard", "hosts_of", "public_origin"]
-
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -97,12 +95,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 names = {name.lower() for name, _ in message["headers"]}
                 taken = f"all;dur={1000 * (time.perf_counter() - started):.1f}"
-                own_headers = {
-                    "content-security-policy": PAGE_POLICY,
-                    "cache-control": "no-store",
-                    "server-timing": taken,
-                }
-                added = {**HEADERS, **own_headers}
+                page = {"content-security-policy": PAGE_POLICY, "cache-control": "no-store", "server-timing": taken}
+                added = {**HEADERS, **page}
                 own = [(k.encode(), v.encode()) for k, v in added.items() if k.encode() not in names]
                 if by_token:
                     secure = "; Secure" if (self.public or "").startswith("https:") else ""
@@ -121,10 +115,7 @@ class Guard:
         if not (length.isascii() and length.isdigit()) or int(length) > MOST_BYTES:
             return 413, TOO_LARGE
         if visitor is None:
-            return (
-                401,
-                "Open the link that you were given. If it does not work any more, ask for a new one.",
-            )
+            return (401, "Open the link that you were given. If it does not work any more, ask for a new one.")
         if method in ("GET", "HEAD"):
             return None
         if method != "POST":
@@ -146,7 +137,7 @@ class Guard:
 
 
 def _cookie(header: str, name: str) -> str:
-    """The value of one cookie, whatever other programs on this host have set.
+    """The value of one cookie; other programs on this host may have set more.
 
     >>> _cookie('{"a": 1}; badge_8600=x; b', "badge_8600")
     'x'
@@ -156,7 +147,7 @@ def _cookie(header: str, name: str) -> str:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole of a small request; None where it is not small, whatever it said of its length."""
+    """The body of a request; None if it is larger than MOST_BYTES."""
     body: bytes = b""
     while True:
         message = await receive()
@@ -169,11 +160,6 @@ async def _body(receive: Receive) -> bytes | None:
 
 async def _say(send: Send, status: int, text: str) -> None:
     headers = {**HEADERS, "content-type": "text/plain; charset=utf-8", "content-security-policy": FILE_POLICY}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
-        }
-    )
+    pairs = [(k.encode(), v.encode()) for k, v in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
     await send({"type": "http.response.body", "body": text.encode() + b"\n"})

@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import stat
-import tempfile
 import threading
 import unicodedata
 from collections.abc import Callable
@@ -15,9 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from badge.core.locking import sync_folder
+from badge.core.writing import replacing
 from badge.errors import InputError
-
-__all__ = ["ROLES", "People", "Person", "Visitor", "key_of", "plain_name"]
 
 #: a role may do what those before it may
 ROLES = ("label", "adjudicate", "admin")
@@ -48,7 +46,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who sent a request. Over the link for everybody the name is the visitor's own word."""
+    """Who sent a request. Over the link for everybody, visitors type their names."""
 
     name: str | None
     role: str
@@ -79,7 +77,7 @@ class People:
 
     @property
     def named(self) -> list[Person]:
-        """Everybody with a link of their own."""
+        """Everybody who has a personal link."""
         return list(self._named.values())
 
     def add(self, name: str, role: str | None = None, renew: bool = False) -> Person:
@@ -142,27 +140,18 @@ def key_of(journal: Path) -> str:
 
 
 def _private(path: Path) -> str:
-    """The text of a file that nobody else can have written or read."""
+    """The text of a file that only its owner can read and write."""
     about = path.stat()
     if hasattr(os, "getuid") and about.st_uid != os.getuid():
         raise InputError(f"{path} belongs to another user: delete it, or use another --journal")
     if stat.S_IMODE(about.st_mode) & 0o077:
-        raise InputError(
-            f"{path} can be read by others (mode {stat.S_IMODE(about.st_mode):o}): delete it, links change"
-        )
+        mode = f"mode {stat.S_IMODE(about.st_mode):o}"
+        raise InputError(f"{path} can be read by others ({mode}): delete it, links change")
     return path.read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:
     """The file is there whole or not at all, and nobody else can read it."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-        sync_folder(path.parent)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path, mode=0o600) as file:
+        file.write(text)
+    sync_folder(path.parent)

@@ -18,8 +18,6 @@ from badge.labelling.sources import Id, Source
 from badge.labelling.words import BETWEEN, TEST, UNKNOWN, WHILE_PICKING
 from badge.learner import ActiveLearner
 
-__all__ = ["Refused", "Session"]
-
 #: replies that are remembered, for requests that come twice
 REMEMBERED = 10_000
 #: draws at random before the whole pool is looked at
@@ -106,7 +104,7 @@ class Session:
         return [*sample, *picks] if sample_now else [*picks, *sample]
 
     def _drawn(self) -> list[Id]:
-        """Some items at random that nobody was asked about, for the time that the next batch takes."""
+        """Random items that nobody was asked about, to label while the next batch is picked."""
         positions = self._rng.integers(len(self.source), size=TRIES).tolist()
         found = [id for id in map(self.source.id, positions) if self.learner.item(id).free]
         if not found and self.learner.left > 0:  # the pool is nearly used up
@@ -144,7 +142,8 @@ class Session:
             if was is None and before is not None:
                 with self._lock:
                     self._loans.settle(item, client)
-                raise Refused(f"This item was labelled “{_words(before)}” meanwhile; that answer stands.")
+                said = ", ".join(map(str, before)) or "none" if isinstance(before, list) else before
+                raise Refused(f"This item was labelled “{said}” meanwhile; that answer stands.")
             if was is not None and before is None:
                 raise Refused("This item has no label of yours any more, so there is none to correct.")
             if was is not None:
@@ -238,8 +237,6 @@ class Session:
         if label is not None and others:
             self.team.decide(others, [label] * len(others), name)
 
-    # -- the rest --------------------------------------------------------------------------------------------------
-
     def stay(self, client: str) -> None:
         """The client is still there: its loan is renewed."""
         with self._lock:
@@ -280,10 +277,6 @@ class Session:
     def remarks(self, id: Id) -> Reply:
         remarks, flagged = self.team.remarks(id)
         return {"remarks": [{"by": by, "text": text} for by, text in remarks], "flagged": flagged}
-
-
-def _words(label: Any) -> str:
-    return ", ".join(map(str, label)) or "none" if isinstance(label, list) else str(label)
 
 
 def _seconds(value: Any) -> float | None:

@@ -1,7 +1,7 @@
 """A very large PNG scaled down while it is read: strips of rows, so that memory does not grow with the image.
 
 A row of a PNG is stored as differences to the row above. So the last row of a strip, decoded, goes in front of the next
-strip, and Pillow decodes each strip as a small image of its own.
+strip, and Pillow decodes each strip as a small image.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-
-__all__ = ["png_size", "reduced_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: bytes of a strip, and of the file that are read at a time
@@ -103,7 +101,7 @@ def _decoded(data: bytes, row: int, step: int) -> Bytes:
 
 
 def _colours(raw: Bytes, width: int, depth: int, colour: int, extra: dict[bytes, bytes]) -> Bytes:
-    """Pixels as [rows, width, 3]; a transparent pixel is as white as it is transparent."""
+    """Pixels as [rows, width, 3]; transparent parts become white."""
     rows = len(raw)
     if depth < 8:
         bits = np.unpackbits(raw, axis=1).reshape(rows, -1, depth)

@@ -6,8 +6,6 @@ import math
 
 from badge.strategies.explain import Explanation
 
-__all__ = ["BETWEEN", "RANDOM", "TEST", "TYPICAL", "UNKNOWN", "WHILE_PICKING", "reasons"]
-
 TYPICAL = "A typical item: many others are like it. There is no model yet that could choose."
 RANDOM = "Drawn at random: there is no model yet that could choose."
 WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
@@ -31,9 +29,7 @@ def reasons(why: Explanation, pool: int) -> list[str]:
     texts = []
     for confidence, distance, covered in zip(why.confidence, why.nearest, why.coverage, strict=True):
         parts = [_unsure(float(confidence)), _new(float(distance), middle)]
-        if (
-            covered > 1 and confidence <= SURE
-        ):  # items that a model is sure of lie together, near whatever is picked there
+        if covered > 1 and confidence <= SURE:  # items of which it is sure lie together, near whatever is picked there
             parts.append(f"{int(covered):,} of {pool:,} items are nearest to it.")
         texts.append(" ".join(parts))
     return texts

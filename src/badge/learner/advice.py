@@ -15,8 +15,6 @@ from badge.learner.classes import Code
 from badge.learner.history import History
 from badge.learner.ids import Ids
 
-__all__ = ["Advice", "advice", "compare", "stop_set"]
-
 #: Bloodgood & Vijay-Shanker 2009: 2,000 examples; stop when κ, averaged over 3 pairs of models, is at least 0.99
 STOP_SET, PAIRS, THRESHOLD = 2000, 3, 0.99
 #: predictions that the prequential accuracy is taken over: the last ones, since the model changes
@@ -44,7 +42,7 @@ class Advice:
 
 
 def stop_set(ids: Ids, seed: int) -> list[Id]:
-    """The examples on which models are compared: drawn once, then the same for good."""
+    """The examples on which models are compared: drawn once and then kept."""
     picks = derive(seed, "stop").choice(ids.order, size=min(STOP_SET, ids.length), replace=False)
     return ids.at(np.sort(picks))
 
@@ -90,13 +88,12 @@ def advice(stability: Sequence[Stop], given: History, labels: int, one_class: st
     right = [row.correct for row in given if row.correct is not None][-WINDOW:]
     accuracy = sum(right) / len(right) if right else None
     interval = wilson(sum(right), len(right)) if right else None
+    text = f"{_stability(changed, kappa, len(kappas), stop, last)} {_accuracy(accuracy, interval, len(right))}"
     if one_class:
         text = (
             f"{one_class[0].upper()}{one_class[1:]}: a model needs two classes, so nothing can be learned yet. If the "
             "others are rare, search the pool for a few of their examples by hand and label those."
         )
-        return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
-    text = " ".join([_stability(changed, kappa, len(kappas), stop, last), _accuracy(accuracy, interval, len(right))])
     return Advice(labels, stop, changed, kappa, len(kappas), accuracy, interval, len(right), text)
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.journal.events import Id, Label
 
-__all__ = ["Classes", "Code", "as_plain", "one_class", "short"]
-
 #: classes that a number of them may ask for
 MOST = 10_000_000
 #: a label inside: the position of its class; where an example has several labels, all of them, ascending
@@ -34,13 +32,9 @@ class Classes:
 
     def __init__(self, classes: int | Sequence[Label], multilabel: bool = False) -> None:
         named = not isinstance(classes, int | np.integer)
-        single = getattr(classes, "ndim", 1) == 0
-        unordered = isinstance(classes, Mapping | Set)  # whose order another process need not have
-        if (
-            isinstance(classes, str | bytes | bool)
-            or unordered
-            or (named and (single or not isinstance(classes, Iterable)))
-        ):
+        single = getattr(classes, "ndim", 1) == 0 or not isinstance(classes, Iterable)
+        wrong = isinstance(classes, str | bytes | bool | Mapping | Set)  # a set has no order that holds everywhere
+        if wrong or (named and single):
             raise InputError(f"classes are a number or a list of names in their order, not {classes!r:.60}")
         if not named and not 2 <= int(classes) <= MOST:  # type: ignore[arg-type]
             raise InputError(f"at least 2 classes and at most {MOST:,} are needed; got {classes!r}")
@@ -85,9 +79,8 @@ class Classes:
             return self._one(label, label, id)
         many = label.tolist() if hasattr(label, "tolist") else label
         if isinstance(many, str) or not isinstance(many, Iterable):
-            raise InputError(
-                f"label {label!r} of id {id} is not a list: with multilabel=True a label is a list of classes"
-            )
+            wanted = "with multilabel=True a label is a list of classes"
+            raise InputError(f"label {label!r} of id {id} is not a list: {wanted}")
         return tuple(sorted({self._one(one, label, id) for one in many}))
 
     def decode(self, code: Code) -> Any:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import html
-import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from badge.errors import MissingExtraError
+from badge.core.importing import needs
 from badge.journal import events as e
 from badge.journal.events import Id
-
-__all__ = ["Given", "History", "Story", "history"]
 
 #: rows of the table in a notebook
 SHOWN = 20
@@ -51,15 +48,14 @@ class History:
 
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`, one row per label."""
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ImportError:
-            raise MissingExtraError("to_pandas()", "pandas", "hf") from None
+        with needs("to_pandas()", "pandas", "hf"):
+            import pandas
         return pandas.DataFrame([asdict(row) for row in self.rows], columns=COLUMNS)
 
     def _repr_html_(self) -> str:
         def cells(values: Iterable[Any], tag: str) -> str:
-            return "".join(f"<{tag}>{'' if v is None else html.escape(_text(v))}</{tag}>" for v in values)
+            texts = ("" if v is None else f"{v:.3f}" if isinstance(v, float) else str(v) for v in values)
+            return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
 
         body = "".join(f"<tr>{cells(asdict(row).values(), 'td')}</tr>" for row in self.rows[-SHOWN:])
         shown = f"the last {SHOWN} of {len(self):,} labels" if len(self) > SHOWN else f"{len(self):,} labels"
@@ -120,7 +116,3 @@ class Story:
 def history(records: Iterable[e.Record]) -> History:
     """The labels in a journal's events."""
     return Story().read(records)
-
-
-def _text(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import PurePath
@@ -16,8 +17,6 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.journal.events import Id
 from badge.learner.classes import short
-
-__all__ = ["AnyIds", "Ids", "listed", "own_ids"]
 
 IntArray = NDArray[np.int64]
 #: ids that are whole numbers are those of int64 and uint64
@@ -43,10 +42,10 @@ class Ids:
         #: ids that a journal knows and the pool no longer has; taken only while that journal is replayed
         self.gone: set[Id] = set()
         self.replaying = False
-        self._position = None if self.own is None else {id: position for position, id in enumerate(self.own)}
         given = self.own
+        self._position = None if given is None else {id: position for position, id in enumerate(given)}
         numbers = [id for id in given or () if isinstance(id, int)]
-        fits = not numbers or max(numbers) < 2**63
+        fits = not numbers or max(numbers) < BIG
         self._whole = np.int64 if fits else np.uint64 if min(numbers) >= 0 else object
         ranked = range(length) if given is None else sorted(range(length), key=lambda position: _rank(given[position]))
         self.order: IntArray = np.fromiter(ranked, dtype=np.int64, count=length)
@@ -109,7 +108,7 @@ class Ids:
 
 
 class AnyIds(Ids):
-    """Ids from a caller whose pool is not at hand: every text and every whole number may be one.
+    """Ids of a pool that is not loaded: every text and every whole number may be one.
 
     `sample` holds some of them.
     """
@@ -145,12 +144,9 @@ def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
         raise InputError(f"{len(found):,} ids for a pool of {length:,} examples")
     if None in found:
         raise InputError(f"ids are text or whole numbers below 2**64; got {short(values[found.index(None)])}")
-    seen: set[Id] = set()
-    for id in found:
-        assert id is not None
-        if id in seen:
-            raise InputError(f"the id {id!r} stands twice in the pool: ids must differ")
-        seen.add(id)
+    if len(set(found)) < length:
+        twice = Counter(found).most_common(1)[0][0]
+        raise InputError(f"the id {twice!r} stands twice in the pool: ids must differ")
     return pool, [id for id in found if id is not None]
 
 

@@ -17,8 +17,6 @@ from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
 
-__all__ = ["Settings", "check_settings", "current_strategy", "describe", "header_of", "ledger_of", "recorded_ledger"]
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -61,7 +59,7 @@ def ledger_of(header: e.Header, ids: Ids, records: Iterable[e.Record], path: obj
 
 
 def recorded_ledger(records: Sequence[e.Record], path: object) -> Ledger:
-    """The ledger of a journal whose pool is not at hand."""
+    """The ledger of a journal without its pool."""
     header = header_of(records, path, shared=False)
     if header is None:
         raise JournalError(f"{path} is empty")

@@ -19,8 +19,6 @@ from badge.learner.ledger import Checked, Ledger
 if TYPE_CHECKING:
     from badge.learner.learner import ActiveLearner
 
-__all__ = ["Team", "TestPoint"]
-
 
 @dataclass(frozen=True)
 class TestPoint:
@@ -77,7 +75,7 @@ class Team:
     def decide(
         self, ids: Sequence[Id], labels: Sequence[Any], by: str | None = None, request: str | None = None
     ) -> None:
-        """Set labels, whatever people said or whether anybody was asked: all of them, as one event."""
+        """Set labels in one event. They replace what people said, and nobody need have been asked."""
 
         def checked(ledger: Ledger) -> Checked:
             if len(ids) != len(labels) or not ids:
@@ -160,12 +158,10 @@ class Team:
 
     def ties(self) -> list[Id]:
         """Pending ids that all have answered who were to, without a majority."""
-        return self._book.look(
-            lambda now: [id for id, of in now.pending.items() if len(now.votes.get(id, {})) >= of > 1]
-        )
+        return self._book.look(lambda now: [i for i, of in now.pending.items() if len(now.votes.get(i, {})) >= of > 1])
 
     def decided(self) -> set[Id]:
-        """Ids whose label one person set, whatever the votes."""
+        """Ids whose label one person set; votes do not count for them."""
         return self._book.look(lambda now: set(now.decided))
 
     def remarks(self, id: Id) -> tuple[list[tuple[str, str]], bool]:
@@ -206,10 +202,8 @@ class Team:
             return None
         rows = last.probabilities[:].index_select(0, torch.from_numpy(self._learner.positions(ids)))
         best = rows.float().topk(min(most, rows.shape[1]), dim=1)
-        return [
-            list(zip(row, shares, strict=True))
-            for row, shares in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return [list(zip(row, shares, strict=True)) for row, shares in pairs]
 
     def _records(self) -> Sequence[e.Record]:
         return self._book.look(lambda now: self._learner._journal.records)

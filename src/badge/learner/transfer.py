@@ -1,4 +1,4 @@
-"""Labels out of a journal and into one, as CSV: the way that is always open, whatever became of pool, model or classes.
+"""Labels out of a journal and into one, as CSV: works without the pool and without a model.
 
 Out and in again is the identity. A text that would be read as a number where there are numbers too, or that begins with a
 quotation mark, is written as JSON ("1"); so is a label that is a list. Where several people label an example, the columns
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from badge.core.names import name_of, path_of
 from badge.core.spreadsheet import as_meant, safe
@@ -25,8 +25,6 @@ from badge.learner.classes import Classes
 from badge.learner.history import history
 from badge.learner.ids import Ids
 from badge.learner.ledger import Checked, Ledger
-
-__all__ = ["imported", "labels_in", "write_labels"]
 
 COLUMNS, VOTES = ("id", "label", "by", "at"), ("people", "votes")
 #: whole numbers that an id or a class can be
@@ -55,7 +53,7 @@ def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[s
     return rows
 
 
-def write_labels(rows: list[dict[str, Any]], file: TextIO, ledger: Ledger | None = None) -> None:
+def write_labels(rows: list[dict[str, Any]], file: IO[str], ledger: Ledger | None = None) -> None:
     """Write rows as CSV."""
     columns = (*COLUMNS, *(VOTES if any("votes" in row for row in rows) else ()))
     ids = any(isinstance(row["id"], int) for row in rows) if ledger is None else ledger.ids.numbers
@@ -127,11 +125,9 @@ def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[dict[str, str
         raise InputError(f"cannot read {path} as CSV in UTF-8: {error}") from None
     finally:
         csv.field_size_limit(limit)
-    missing = [name for name in needed if name not in names]
-    if missing:
+    if missing := [name for name in needed if name not in names]:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {', '.join(names) or 'none'}")
-    short = [number for number, row in enumerate(rows, start=2) if None in row or None in row.values()]
-    if short:
+    if short := [number for number, row in enumerate(rows, start=2) if None in row or None in row.values()]:
         raise InputError(f"{path}, line {short[0]}: not as many values as columns")
     return rows
 

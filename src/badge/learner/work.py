@@ -38,8 +38,6 @@ from badge.strategies.choose import choose
 from badge.strategies.request import Request
 from badge.training.fit import align, fit_model, prepared
 
-__all__ = ["Snapshot", "Work", "without_taken"]
-
 IntArray = NDArray[np.int64]
 #: a strategy for the time without a model, and its embeddings (None: those of a frozen encoder)
 Cold = tuple[Strategy, Outputs | None]
@@ -164,7 +162,7 @@ class Work:
     def batch(self, state: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
         """The next batch; with `looks`, also the model's predictions for it and how far it differs from the model before.
 
-        Drawn uniformly where there is nothing to learn from the labels, or not yet enough for what trains.
+        It is drawn uniformly if the labels are of one class, or too few for the trainer.
         """
         reason, outputs = None, None
         learns = len(np.unique(state.targets, axis=0)) > 1

@@ -16,8 +16,6 @@ from torch import Tensor
 from badge.errors import ModelError
 from badge.models.heads import Call, link, same
 
-__all__ = ["Answer", "decide", "parts_of", "rows_of"]
-
 Key = int | str
 
 #: what Hugging Face models without a head return
@@ -65,7 +63,8 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
         )
     if len(parts) == 1:
         return Answer(next(iter(parts)))
-    scores = _scores(parts, rows)
+    fit = {k: p for k, p in parts.items() if p.ndim in (1, 2) and len(p) == rows and p.is_floating_point()}
+    scores = {key: part[:, None] if part.ndim == 1 else part for key, part in fit.items()}  # one row per example
     if head is not None:
         return Answer(_of_head(scores, [call for call in calls if call.name == head], head))
     if "logits" in parts or not scores:
@@ -111,12 +110,6 @@ def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
     return output if output.ndim == 2 else output.flatten(2).mean(dim=2)
 
 
-def _scores(parts: Mapping[Key, Tensor], rows: int) -> dict[Key, Tensor]:
-    """The parts that may be scores: one row, or one number, per example."""
-    fit = {k: p for k, p in parts.items() if p.ndim in (1, 2) and len(p) == rows and p.is_floating_point()}
-    return {key: part[:, None] if part.ndim == 1 else part for key, part in fit.items()}
-
-
 def _linked(calls: list[Call], part: Tensor) -> Any:
     """The last call that a part follows from, and how; None where there is none."""
     links = [(call, link(call, part)) for call in calls]
@@ -129,19 +122,17 @@ def _explained(
 ) -> bool:
     """Whether all other parts are what comes before this one's layer, or the same scores in another form."""
     head: Call = links[key][0]
-    others = [(k, part) for k, part in scores.items() if k != key and not (links[k] and links[k][0] is head)]
+    others = [part for k, part in scores.items() if k != key and not (links[k] and links[k][0] is head)]
     if exactly:
-        return all(same(head.input, part) for _, part in others)
-    return all(
-        part.shape[1] == head.input.shape[-1] or any(same(call.input, part) for call in calls) for _, part in others
-    )
+        return all(same(head.input, part) for part in others)
+    width = head.input.shape[-1]
+    return all(part.shape[1] == width or any(same(call.input, part) for call in calls) for part in others)
 
 
 def _of_head(scores: Mapping[Key, Tensor], calls: list[Call], head: str) -> Key:
     """The part that the named head gave, or the one as wide as its output."""
     links = {key: _linked(calls, part) for key, part in scores.items()}
-    linked = [key for key in scores if links[key]]
-    if linked:
+    if linked := [key for key in scores if links[key]]:
         return min(linked, key=lambda key: links[key][1] != "logits")
     wide = [key for key, part in scores.items() if any(call.output.shape[-1] == part.shape[1] for call in calls)]
     if len(wide) == 1:

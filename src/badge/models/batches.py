@@ -19,8 +19,6 @@ from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, wit
 from badge.models.pools import OpenPool, is_hf_dataset, stacked
 from badge.models.tables import is_frame, series
 
-__all__ = ["Batches", "as_table", "for_estimator", "for_network", "network_inputs"]
-
 #: The encoder of examples that are numbers already.
 NUMBERS = Encoder()
 
@@ -41,10 +39,8 @@ def for_network(
 def for_estimator(pool: OpenPool, batch_size: int) -> Batches:
     """Batches as rows of an array, table, sparse matrix or list."""
     if pool.loader is not None:
-        return _of_loader(
-            pool.loader, pool.rows, lambda batch, start: as_table(without_label(batch, (1, 1), batch=True))
-        )
-    return _of_parts(pool, batch_size, lambda part, start: as_table(part, start))
+        return _of_loader(pool.loader, pool.rows, lambda batch, _: as_table(without_label(batch, (1, 1), batch=True)))
+    return _of_parts(pool, batch_size, as_table)
 
 
 def _of_parts(pool: OpenPool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
@@ -92,13 +88,12 @@ def _rows_from(batch: Any, skip: int) -> Any:
 
 
 def _collated(batch: Any, start: int, encoder: Encoder, forward: Forward | None) -> Any:
-    """A loader's batch: texts and images, of which its collate_fn made no dict, go through the encoder."""
+    """A loader's batch: texts and images go through the encoder, unless collate_fn made a dict of them."""
     if isinstance(batch, Mapping):
         return batch
     inputs = without_label(batch, forward, batch=True)
-    if isinstance(inputs, Tensor) and encoder.reads_arrays:
-        return encoder.examples(list(inputs), start)
-    if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
+    texts = isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str)
+    if texts or (isinstance(inputs, Tensor) and encoder.reads_arrays):
         return encoder.examples(list(inputs), start)
     if isinstance(inputs, tuple) and all(isinstance(part, list | tuple) for part in inputs):  # pairs of texts
         return encoder.examples(list(zip(*inputs, strict=True)), start)
@@ -163,13 +158,15 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
         for part in item if isinstance(item, tuple | list) else (item,):
             unmasked(part, f"values of row {start + i} of the pool")
     try:
-        if isinstance(items[0], list) or (needs == 1 and _is_row(items[0])):
+        first = items[0]
+        row = isinstance(first, tuple) and all(isinstance(x, bool | int | float | np.number) for x in first)
+        if isinstance(first, list) or (needs == 1 and row):
             return torch.as_tensor(native(np.asarray(items)))
         batch = default_collate([native(item) if isinstance(item, np.ndarray) else item for item in items])
-        return tuple(batch) if isinstance(items[0], tuple) else batch
+        return tuple(batch) if isinstance(first, tuple) else batch
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"items of type {type(items[0]).__name__} cannot be put in one batch ({' '.join(str(error).split())}). Let "
+            f"items of type {type(first).__name__} cannot be put in one batch ({' '.join(str(error).split())}). Let "
             "the dataset return tensors of one shape, or pass processor= (a function of a list of items)"
         ) from error
 
@@ -182,10 +179,6 @@ def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:
         column = np.asarray(column)
     there = isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub"
     return column if there else None
-
-
-def _is_row(item: Any) -> bool:
-    return isinstance(item, tuple) and all(isinstance(x, bool | int | float | np.number) for x in item)
 
 
 def as_table(part: Any, start: int = 0) -> Any:

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from badge.core.devices import usable_device
 from badge.errors import InputError
 
-__all__ = ["borrowed", "eval_mode", "random_state_kept"]
-
 
 @contextmanager
 def borrowed(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
@@ -105,15 +103,10 @@ def _random_state() -> Iterator[None]:
             torch.mps.set_rng_state(mps)
 
 
-def _eager() -> AbstractContextManager[Any]:
-    set_stance = getattr(torch.compiler, "set_stance", None)
-    return nullcontext() if set_stance is None else set_stance("force_eager")
-
-
 #: Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were.
 random_state_kept = _Shared(_random_state).kept
 #: Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
-_uncompiled = _Shared(_eager).kept
+_uncompiled = _Shared(lambda: getattr(torch.compiler, "set_stance", nullcontext)("force_eager")).kept
 
 
 @contextmanager
@@ -134,7 +127,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
-    """The model on `device` (None: where it is); afterwards it has the tensors that it had, whatever failed."""
+    """The model on `device` (None: where it is); afterwards it has its own tensors again, also after an error."""
     places = {tensor.device for tensor in [*model.parameters(), *model.buffers()]}
     home = next(iter(model.parameters()), next(iter(model.buffers()), torch.empty(0))).device
     wanted = home if device is None else usable_device(device)
@@ -143,13 +136,8 @@ def on_device(model: nn.Module, device: str | torch.device | None) -> Iterator[t
         return
     if len(places) > 1:
         raise InputError(f"the model is spread over {sorted(map(str, places))}: leave out device={str(device)!r}")
-    own = [
-        _Held(tensors, key, t)
-        for m in model.modules()
-        for tensors in (m._parameters, m._buffers)
-        for key, t in tensors.items()
-        if t is not None
-    ]
+    groups = [tensors for m in model.modules() for tensors in (m._parameters, m._buffers)]
+    own = [_Held(tensors, key, t) for tensors in groups for key, t in tensors.items() if t is not None]
     try:
         model.to(wanted)
         yield wanted

@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from badge.core.npz import in_short
 from badge.errors import ModelError
 from badge.models.borrowed import random_state_kept
 from badge.models.network import unwrap
 from badge.models.pools import OpenPool
 from badge.models.tables import is_frame, series
 
-__all__ = ["model_digest", "pool_digest", "sample_digest", "sample_of", "value_digest", "whole_digest"]
-
 #: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
 SAMPLE = 64
 #: looks at each item: a rare augmentation shows in one of three looks at one of 64 items
 LOOKS = 3
-#: pools whose items are at hand, and how many of them are read at a time
+#: pools that are digested whole, and the number of rows that are read at a time
 _WHOLE, ROWS = (torch.Tensor, np.ndarray, TensorDataset, Mapping, list, tuple), 4096
 
 
@@ -39,7 +38,7 @@ def model_digest(model: Any) -> str:
             return f"{type(model).__name__}:{joblib.hash(model)}"
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise ModelError(
-                f"{type(model).__name__} cannot be pickled ({' '.join(str(error).split())[:120]}), so that its outputs on "
+                f"{type(model).__name__} cannot be pickled ({in_short(error)}), so that its outputs on "
                 "disk could not be told from another's: use functions of a module in it, no lambda, or leave out out="
             ) from error
     model = unwrap(model)
@@ -60,7 +59,7 @@ def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
     """A digest of some items; None where one of them differs from look to look.
 
     The random state is set before each look, so that most datasets that augment at random give the same items each time.
-    One with a generator of its own does not, and then its items cannot identify it.
+    A dataset with its own generator does not: then its items cannot identify it.
     """
     digest = hashlib.sha256()
     with random_state_kept():

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from badge.core.arrays import native
 from badge.core.masks import unmasked
+from badge.core.npz import in_short
+from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
-
-__all__ = ["Encoder", "one_text_column", "positions_of"]
 
 #: A tokenizer without a limit says 10^30.
 NO_LIMIT = 10**9
@@ -56,8 +56,7 @@ class Encoder:
         if max_length is not None:
             if own is None:
                 raise InputError("max_length= cuts what a transformers tokenizer gives: pass such a tokenizer= too")
-            if isinstance(max_length, bool) or not isinstance(max_length, int | np.integer) or max_length < 1:
-                raise InputError(f"max_length must be a whole number ≥ 1, not {max_length!r}")
+            max_length = whole(max_length, "max_length")
             if positions is not None and max_length > positions:
                 raise InputError(f"max_length={max_length} is more than the model's {positions} positions")
         limits = [int(n) for n in (positions, own, max_length) if n is not None and n < NO_LIMIT]
@@ -80,9 +79,7 @@ class Encoder:
     def examples(self, examples: Sequence[Any], start: int) -> Any:
         """One batch of texts, pairs of texts, images or what else the processor takes, as the model's inputs."""
         if self.call is None:
-            raise InputError(
-                "the pool holds texts: pass tokenizer= (a transformers tokenizer, or a function of a list)"
-            )
+            raise InputError("the pool holds texts: pass tokenizer= (a transformers tokenizer or a function of a list)")
         texts = _checked(examples, start)
         if self.is_processor and "pixel_values" in self.call.model_input_names:
             _check_images(self.call, examples, start)
@@ -96,11 +93,8 @@ class Encoder:
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
-            what, reason = type(self.call).__name__, " ".join(str(error).split())[:300]
-            raise InputError(
-                f"the {what} cannot take rows {start} to {start + len(examples) - 1} of the pool "
-                f"(of type {type(examples[0]).__name__}): {reason}"
-            ) from error
+            which = f"rows {start} to {start + len(examples) - 1} of the pool (of type {type(examples[0]).__name__})"
+            raise InputError(f"the {type(self.call).__name__} cannot take {which}: {in_short(error)}") from error
 
     def columns(self, columns: Mapping[str, Any], start: int) -> Any:
         """One batch of columns: texts or images through the processor; else numbers are stacked, ragged ones padded."""
@@ -118,7 +112,8 @@ class Encoder:
         if not numbers:
             hint = "pass tokenizer=" if any(_first(v, str) for v in columns.values()) else "pass processor="
             raise InputError(f"no column of {list(columns)} can be given to the model: {hint}")
-        ragged = {k for k, v in numbers.items() if _ragged(v)}
+        lists = {k: v for k, v in numbers.items() if not isinstance(v, Tensor | np.ndarray)}
+        ragged = {k for k, v in lists.items() if len({_length(row) for row in v}) > 1}
         if not ragged:
             return {k: _stack(v, k) for k, v in numbers.items()}
         if not hasattr(self.call, "pad"):
@@ -129,7 +124,8 @@ class Encoder:
                 "they are padded, or pad them yourself"
             )
         names = {k for k in numbers if k in ragged or k in self.call.model_input_names}
-        padded = self.call.pad({k: [_as_list(row) for row in numbers[k]] for k in names}, return_tensors="pt")
+        rows = {k: [row.tolist() if hasattr(row, "tolist") else row for row in numbers[k]] for k in names}
+        padded = self.call.pad(rows, return_tensors="pt")
         return {**{k: _stack(v, k) for k, v in numbers.items() if k not in names}, **padded}
 
 
@@ -141,8 +137,6 @@ def _checked(examples: Sequence[Any], start: int) -> tuple[list[str], ...]:
         if example is None or (first is not None and not (is_pair(example) if pair else isinstance(example, str))):
             wanted = "something to read" if first is None else "a pair of texts" if pair else "a text"
             raise InputError(f"row {start + i} of the pool is {example!r:.60} where {wanted} is needed")
-    if first is None:
-        return (list(examples),)
     return tuple(list(part) for part in zip(*examples, strict=True)) if pair else (list(examples),)
 
 
@@ -158,16 +152,12 @@ def _check_images(processor: Any, examples: Sequence[Any], start: int) -> None:
         )
     if getattr(processor, "do_rescale", False):
         low, high = min(float(x.min()) for x in examples), max(float(x.max()) for x in examples)
-        whole = all(not _floating(x) for x in examples)
-        if low < 0 or (high <= 1 and not whole):
+        fractions = any(x.is_floating_point() if isinstance(x, Tensor) else x.dtype.kind == "f" for x in examples)
+        if low < 0 or (high <= 1 and fractions):
             raise InputError(
                 f"images from {low:.3g} to {high:.3g} in rows {start} to {start + len(examples) - 1} are scaled already, "
                 "and the processor would scale them again: pass pixels 0 to 255, or leave the processor out"
             )
-
-
-def _floating(x: Any) -> bool:
-    return x.is_floating_point() if isinstance(x, Tensor) else x.dtype.kind == "f"
 
 
 def _texts(columns: Mapping[str, Any], names: list[str]) -> list[Any]:
@@ -213,18 +203,8 @@ def _numeric(values: Any) -> bool:
     )
 
 
-def _ragged(values: Any) -> bool:
-    return not isinstance(values, Tensor | np.ndarray) and len({_length(row) for row in values}) > 1
-
-
 def _length(row: Any) -> int:
-    if isinstance(row, Tensor | np.ndarray):
-        return len(row) if row.ndim else 0
-    return len(row) if isinstance(row, list | tuple) else 0
-
-
-def _as_list(row: Any) -> Any:
-    return row.tolist() if isinstance(row, Tensor | np.ndarray) else row
+    return len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0 else 0
 
 
 def _stack(values: Any, name: str) -> Tensor:
@@ -238,4 +218,4 @@ def _stack(values: Any, name: str) -> Tensor:
             return torch.stack(list(values))
         return torch.from_numpy(native(np.array(values)))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"the column {name!r} cannot become a tensor: {' '.join(str(error).split())}") from error
+        raise InputError(f"the column {name!r} cannot become a tensor: {in_short(error)}") from error

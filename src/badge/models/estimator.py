@@ -14,13 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import as_array, as_tensor
+from badge.core.npz import in_short
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.borrowed import random_state_kept
 from badge.models.network import NOT_ASKED, Network, Said
 from badge.models.options import Options
 from badge.outputs.sparse import SparseRows
-
-__all__ = ["Estimator", "final_step", "has_labels", "is_skorch", "lacks_embedding", "skorch_module"]
 
 #: A sparse matrix stays sparse where it would take more bytes than the first as a dense one. Above the second its columns
 #: are too many for distances: hashed texts have a million.
@@ -96,7 +95,7 @@ def _members(model: Any) -> list[Any]:
 
 
 class _WithoutNames:
-    """A bag gives its members arrays, whatever it is given."""
+    """A bag gives its members arrays, also of a table."""
 
     def transform(self, x: Any) -> Any:
         return x.to_numpy() if hasattr(x, "columns") else x
@@ -172,7 +171,7 @@ class Estimator:
             p = self.final.predict_proba(x)
         except BadgeError:
             raise
-        except Exception as error:  # whatever an estimator makes of rows that are not its own
+        except Exception as error:  # rows that the estimator was not fitted for
             raise _cannot_run(self.final, given, error) from error
         p = _of_each_label(self.final, p) if self.labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
@@ -196,8 +195,7 @@ class Estimator:
 def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:
     name, kind = type(final).__name__, type(given).__name__
     shape = f"{kind} {list(given.shape)}" if hasattr(given, "shape") else kind
-    reason = " ".join(str(error).split())[:300]
-    return ModelError(f"{name} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {reason}")
+    return ModelError(f"{name} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {in_short(error)}")
 
 
 def has_labels(final: Any) -> bool:
@@ -218,9 +216,8 @@ def _of_each_label(final: Any, said: list[Any]) -> np.ndarray[Any, Any]:
     columns = []
     for p, classes in zip(said, final.classes_, strict=True):
         if not set(np.asarray(classes).tolist()) <= {0, 1}:
-            raise ModelError(
-                f"{type(final).__name__} has an output with the classes {list(classes)[:5]}: 0 and 1 are needed"
-            )
+            found = f"an output with the classes {list(classes)[:5]}"
+            raise ModelError(f"{type(final).__name__} has {found}: 0 and 1 are needed")
         there = np.flatnonzero(np.asarray(classes) == 1)
         columns.append(p[:, there[0]] if len(there) else np.zeros(len(p)))  # a label that no row had
     return np.stack(columns, axis=1)
@@ -232,12 +229,8 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | SparseRows | str:
     Trees take NaN, categories and a million columns as they are; distances and products do not.
     """
     name, way_out = type(final).__name__, "use conf, marg, entropy or rand, or put {} before it in one Pipeline"
-    if (
-        hasattr(final, "coefs_")
-        and hasattr(final, "intercepts_")
-        and getattr(final, "activation", None) in _ACTIVATIONS
-    ):
-        act = _ACTIVATIONS[final.activation]
+    act = _ACTIVATIONS.get(str(getattr(final, "activation", None)))
+    if hasattr(final, "coefs_") and hasattr(final, "intercepts_") and act is not None:
         for weights, bias in zip(final.coefs_[:-1], final.intercepts_[:-1], strict=True):
             x = act(x @ weights + bias)
         return _dense(x)

@@ -19,8 +19,6 @@ from torch import Tensor, nn
 
 from badge.errors import ModelError
 
-__all__ = ["Call", "Head", "Recorder", "embedding_of", "find_head", "linear_layers", "link", "named_head", "same"]
-
 #: Calls on [N, T, width] inputs kept while searching: a head that scores tokens is among the last layers to run, and
 #: keeping every layer's activations of a deep transformer would take gigabytes.
 TOKEN_CALLS_KEPT = 8
@@ -198,18 +196,15 @@ def named_head(model: nn.Module, head: str | nn.Module) -> tuple[str, nn.Module]
             name = name.partition(".")[2]
         if name in modules:
             return name, modules[name]
-        raise ModelError(
-            f"head={head!r} is not a module of the model; linear layers: {_describe(linear_layers(model))}"
-        )
-    if isinstance(head, nn.Module):
+        wrong = f"head={head!r} is not a module of the model"
+    elif isinstance(head, nn.Module):
         for own_name, module in modules.items():
             if module is head or module is getattr(head, "_orig_mod", None):
                 return own_name, module
-        raise ModelError(
-            f"head= is a {type(head).__name__} that is not part of the model; "
-            f"linear layers: {_describe(linear_layers(model))}"
-        )
-    raise ModelError(f"head= must be a module or its dotted name, not {type(head).__name__}")
+        wrong = f"head= is a {type(head).__name__} that is not part of the model"
+    else:
+        raise ModelError(f"head= must be a module or its dotted name, not {type(head).__name__}")
+    raise ModelError(f"{wrong}; linear layers: {_describe(linear_layers(model))}")
 
 
 def no_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor) -> ModelError:

@@ -12,30 +12,14 @@ from torch import Tensor, nn
 
 from badge.errors import InputError
 
-__all__ = [
-    "LABEL_KEYS", "Forward", "bind", "check_pixels", "forward_names", "is_pair", "place", "positional", "unscaled",
-    "without_label",
-]  # fmt: skip
-
 #: Keys of a dict item that hold its label: they are dropped, unread.
 LABEL_KEYS = frozenset({"label", "label_ids", "labels", "target", "targets", "y"})
 
 #: What Hugging Face tokenizers and processors give to a model; passed on where `forward` ends in **kwargs.
-MODEL_KEYS = frozenset(
-    {
-        "attention_mask",
-        "bbox",
-        "decoder_input_ids",
-        "input_features",
-        "input_ids",
-        "input_values",
-        "inputs_embeds",
-        "pixel_mask",
-        "pixel_values",
-        "position_ids",
-        "token_type_ids",
-    }
-)
+MODEL_KEYS = frozenset({
+    "attention_mask", "bbox", "decoder_input_ids", "input_features", "input_ids", "input_values", "inputs_embeds",
+    "pixel_mask", "pixel_values", "position_ids", "token_type_ids",
+})  # fmt: skip
 
 #: How many positional inputs a model's `forward` needs, and how many it takes.
 Forward = tuple[int, int]
@@ -99,7 +83,7 @@ def without_label(item: Any, forward: Forward | None = None, *, batch: bool = Fa
         raise InputError(f"items of {texts} texts: a text, or a pair of texts, is needed")
     if texts == 2 and _is_text(parts[0], batch) and _is_text(parts[1], batch):
         return parts[:2]
-    if needs == 1 and all(_is_number(part) for part in parts):
+    if needs == 1 and all(issubclass(type(part), bool | int | float | np.number) for part in parts):
         return item
     if forward is None or forward[1] > needs:
         while len(parts) > needs and (not _is_input(parts[-1], batch) or (texts == 1 and _is_text(parts[-1], batch))):
@@ -128,10 +112,8 @@ def _has_parts(item: Any, batch: bool) -> bool:
 
 def _is_several(part: Any) -> bool:
     """Whether the first part of an item is a tuple of inputs itself."""
-    kind = type(part)
-    return (
-        issubclass(kind, tuple | list) and len(part) > 1 and all(issubclass(type(x), Tensor | np.ndarray) for x in part)
-    )
+    several = issubclass(type(part), tuple | list) and len(part) > 1
+    return several and all(issubclass(type(x), Tensor | np.ndarray) for x in part)
 
 
 # The types are asked of the class: to ask the object itself might be to read a label.
@@ -143,19 +125,14 @@ def _is_text(part: Any, batch: bool) -> bool:
     return issubclass(type(part), str)
 
 
-def _is_number(part: Any) -> bool:
-    return issubclass(type(part), bool | int | float | np.number)
-
-
 def _is_input(part: Any, batch: bool) -> bool:
     kind = type(part)
     if issubclass(kind, Tensor | np.ndarray):
         return bool(part.ndim > int(batch))
     if batch and issubclass(kind, list | tuple):
         return bool(part) and _is_input(part[0], False)
-    return issubclass(kind, str | bytes | Mapping | list | tuple) or (
-        not issubclass(kind, np.generic) and (hasattr(kind, "__array_interface__") or hasattr(kind, "__array__"))
-    )
+    array = hasattr(kind, "__array_interface__") or hasattr(kind, "__array__")
+    return issubclass(kind, str | bytes | Mapping | list | tuple) or (array and not issubclass(kind, np.generic))
 
 
 def bind(model: nn.Module, batch: Any, forward: Forward | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

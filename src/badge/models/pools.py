@@ -22,8 +22,6 @@ from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, without_label
 from badge.models.tables import is_frame, listed, series, without_label_columns
 
-__all__ = ["Ids", "OpenPool", "is_hf_dataset", "length", "open_pool", "stacked", "take"]
-
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 #: Which examples: a range, or positions.
 Which = slice | Ids
@@ -61,7 +59,7 @@ def take(pool: Any, ids: Ids) -> Any:
 
 def open_pool(pool: Any, forward: Forward | None = None, features: Set[str] = frozenset()) -> OpenPool:
     """A pool of any kind. Where the model is known, `forward` is how many inputs it needs and takes, and `features` are
-    columns that it was fitted on, whatever they are called."""
+    columns that it was fitted on; they are inputs even if they are called like labels."""
     opened = _open(pool, forward, LABEL_KEYS - features)
     if opened.rows == 0:
         raise InputError("the pool is empty: it has 0 examples")
@@ -84,7 +82,9 @@ def _open(pool: Any, forward: Forward | None, labels: Set[str]) -> OpenPool:
         return _columns({key: pool[key] for key in pool if key not in labels})
     pool = without_label_columns(pool, labels)
     if is_frame(pool):
-        return _frame(pool)
+        return _plain(
+            len(pool), lambda which: pool[which], lambda i: list(pool.row(i)) if hasattr(pool, "row") else pool[i]
+        )
     if hasattr(pool, "tocsr"):
         csr = pool.tocsr()
         return _plain(csr.shape[0], lambda which: csr[which], lambda i: csr[[i]].toarray())
@@ -105,7 +105,7 @@ def _array(pool: Any, forward: Forward | None) -> OpenPool:
     if pool.ndim == 0:
         raise InputError("the pool is a single number: an array with one row per example is needed")
     if isinstance(pool, Tensor):
-        return _plain(len(pool), lambda which: pool[_index(which, pool.device)], lambda i: pool[i])
+        return _plain(len(pool), lambda which: pool[_index(which, pool.device)], pool.__getitem__)
     pool = unmasked(pool, "the pool's values")
     if pool.dtype.kind in "US":
         return _sequence(pool.tolist(), forward)
@@ -116,8 +116,8 @@ def _array(pool: Any, forward: Forward | None) -> OpenPool:
     return _plain(len(pool), lambda which: pool[which], lambda i: pool[i])
 
 
-def _index(which: Which, device: torch.device) -> Any:
-    return which if isinstance(which, slice) else torch.from_numpy(which).to(device)
+def _index(which: Which | int, device: torch.device) -> Any:
+    return torch.from_numpy(which).to(device) if isinstance(which, np.ndarray) else which
 
 
 def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> OpenPool:
@@ -125,15 +125,11 @@ def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> OpenPool:
     kept = without_label(tuple(part[:1] for part in parts), forward, batch=True)
     count = len(kept) if isinstance(kept, tuple) else 1
 
-    def part(which: Which) -> Any:
+    def rows(which: Which | int) -> Any:
         found = tuple(tensor[_index(which, tensor.device)] for tensor in parts[:count])
         return found if count > 1 else found[0]
 
-    def item(i: int) -> Any:
-        found = tuple(tensor[i] for tensor in parts[:count])
-        return found if count > 1 else found[0]
-
-    return _plain(len(parts[0]), part, item)
+    return _plain(len(parts[0]), rows, rows)
 
 
 def is_hf_dataset(pool: Any) -> bool:
@@ -195,13 +191,6 @@ def _rows(values: Any, which: Which) -> Any:
     if isinstance(which, slice) or isinstance(values, np.ndarray):
         return values[which]
     return [values[i] for i in which]
-
-
-def _frame(pool: Any) -> OpenPool:
-    def part(which: Which) -> Any:
-        return pool[which]
-
-    return _plain(len(pool), part, lambda i: list(pool.row(i)) if hasattr(pool, "row") else pool[i])
 
 
 def _sequence(pool: Any, forward: Forward | None) -> OpenPool:
@@ -292,6 +281,4 @@ def check_loader(loader: DataLoader[Any]) -> None:
         )
     assert isinstance(loader.batch_sampler, BatchSampler)
     if loader.batch_sampler.drop_last:
-        raise InputError(
-            "the DataLoader drops its last batch: those examples could never be picked. Use drop_last=False"
-        )
+        raise InputError("the DataLoader drops its last batch: it could never be picked. Use drop_last=False")

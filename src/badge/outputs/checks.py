@@ -11,8 +11,6 @@ from badge.core.arrays import check_finite, chunks, name_rows
 from badge.core.rows import RowSource
 from badge.errors import InputError
 
-__all__ = ["are_probabilities", "check_rows", "check_scale", "check_shapes"]
-
 
 def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
     if p is None or h is None:
@@ -20,14 +18,12 @@ def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
         if given is None:
             raise InputError("neither probabilities nor embeddings were given: pass one of them, or both")
         if given.ndim != 2 or 0 in given.shape:
-            raise InputError(
-                f"{name} must be a matrix with at least one row and column, not of shape {tuple(given.shape)}"
-            )
+            wanted = "a matrix with at least one row and column"
+            raise InputError(f"{name} must be {wanted}, not of shape {tuple(given.shape)}")
         return
     if p.ndim != 2 or h.ndim != 2:
-        raise InputError(
-            f"probabilities must be [N, C] and embeddings [N, D]; got shapes {tuple(p.shape)} and {tuple(h.shape)}"
-        )
+        shapes = f"{tuple(p.shape)} and {tuple(h.shape)}"
+        raise InputError(f"probabilities must be [N, C] and embeddings [N, D]; got shapes {shapes}")
     if len(p) != len(h):
         raise InputError(f"probabilities have {len(p)} rows and embeddings {len(h)}: one row each per example")
     if len(p) == 0:
@@ -52,11 +48,7 @@ def _tolerance(dtype: torch.dtype, classes: int) -> float:
 
 
 def check_rows(
-    p: Tensor | None,
-    h: Tensor | None,
-    multilabel: bool,
-    start: int = 0,
-    advice: str = "drop or repair these rows",
+    p: Tensor | None, h: Tensor | None, multilabel: bool, start: int = 0, advice: str = "drop or repair these rows"
 ) -> None:
     """Refuse numbers that cannot be outputs, naming the rows; `start` is the number of the first."""
     if p is not None:
@@ -76,9 +68,8 @@ def check_scale(h: RowSource | None, name: str = "embeddings") -> None:
         if largest >= least:
             return
     if largest > 0:
-        raise InputError(
-            f"the {name} are at most {largest:.3g} in size, and their squares underflow: multiply them by {1 / least:.0e}"
-        )
+        size = f"the {name} are at most {largest:.3g} in size"
+        raise InputError(f"{size}, and their squares underflow: multiply them by {1 / least:.0e}")
 
 
 def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
@@ -88,8 +79,9 @@ def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
         return False
     if rows.shape[1] == 1 or multilabel:
         return True
+    half = rows.dtype.itemsize < 4
     sums = (
-        rows.float() @ rows.new_ones(rows.shape[1], dtype=torch.float32) if rows.dtype.itemsize < 4 else rows.sum(dim=1)
+        rows.float() @ torch.ones(rows.shape[1], dtype=torch.float32, device=rows.device) if half else rows.sum(dim=1)
     )
     return float(sums.sub_(1).abs_().max()) < tolerance / 2
 
@@ -118,6 +110,6 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) ->
             raise InputError(
                 f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row "
                 f"{i + first} sums to {float(sums[i]):.6g}; "
-                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for labels of their own "
+                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for independent labels "
                 "(--logits, --multilabel)"
             )

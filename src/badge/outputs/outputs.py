@@ -20,8 +20,6 @@ from badge.outputs.checks import are_probabilities, check_rows, check_scale, che
 if TYPE_CHECKING:
     from badge.outputs.parts import PartIds
 
-__all__ = ["Outputs"]
-
 
 class Outputs:
     """Class probabilities [N, C] and penultimate embeddings [N, D] of N examples.
@@ -83,23 +81,20 @@ class Outputs:
 
     @classmethod
     def trusted(
-        cls,
-        probabilities: RowSource | None,
-        embeddings: RowSource | None,
-        missing: str = "",
-        multilabel: bool = False,
+        cls, p: RowSource | None, h: RowSource | None, missing: str = "", multilabel: bool = False, rows: int = 0
     ) -> Outputs:
-        """Outputs of arrays that were validated when they were made; nothing is read. `missing`: why one is not there."""
+        """Outputs of arrays that were validated when they were made; nothing is read.
+
+        `missing` says why one of them is not there, `rows` is their number where neither is.
+        """
         out = cls.__new__(cls)
-        out._set(probabilities, embeddings, missing, multilabel=multilabel)
+        out._set(p, h, missing, rows, multilabel)
         return out
 
     @classmethod
     def unread(cls, rows: int) -> Outputs:
         """What a strategy that reads nothing is given: a number of rows."""
-        out = cls.__new__(cls)
-        out._set(None, None, "the strategy declared that it reads nothing", rows)
-        return out
+        return cls.trusted(None, None, "the strategy declared that it reads nothing", rows=rows)
 
     @property
     def probabilities(self) -> Tensor:
@@ -121,7 +116,7 @@ class Outputs:
 
     @property
     def missing(self) -> str:
-        """Why probabilities or embeddings are not there; empty where both are, or nobody said."""
+        """Why probabilities or embeddings are not there; empty if both are there, or if no reason was given."""
         return self._missing
 
     def _there(self, array: RowSource | None, name: str) -> Tensor:
@@ -133,16 +128,15 @@ class Outputs:
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
         """Outputs with both arrays, where they are there, changed by one function."""
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
-        out = Outputs.trusted(p, h, self._missing, self.multilabel)
-        out._rows = len(self) if p is None and h is None else out._rows
+        out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
         out.norms = None if h is None or self.norms is None else change(cast(Tensor, self.norms))
         return out
 
     def only(self, names: frozenset[str]) -> Outputs:
         """The same without what is not among `names`, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
-        out = Outputs.trusted(p, h, self._missing, self.multilabel)
-        out._rows, out.norms = len(self), self.norms
+        out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
+        out.norms = self.norms
         return out
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:
@@ -232,8 +226,7 @@ class Outputs:
         return some
 
     def __repr__(self) -> str:
-        named = ((self._p, "probability"), (self._h, "embedding"))
-        named = named if not self.multilabel else ((self._p, "label"), (self._h, "embedding"))
+        named = ((self._p, "label" if self.multilabel else "probability"), (self._h, "embedding"))
         columns = (f"{x.shape[1]} {name} column{'s' * (x.shape[1] > 1)}" for x, name in named if x is not None)
         return f"Outputs({', '.join([f'{len(self):,} examples', *columns])})"
 

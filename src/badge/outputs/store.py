@@ -7,7 +7,7 @@
     dir/.badge-lock          held by the process that writes
 
 Rows are flushed before they are counted, so that a process killed at any time loses at most the last second of work.
-Rows are validated before they are written: opening a directory whose files nobody has touched since reads nothing but its
+Rows are validated before they are written: opening a directory whose files were not changed since reads nothing but its
 headers. Of others every row is compared with the checksum: numbers that were changed are refused.
 """
 
@@ -23,20 +23,17 @@ import numpy as np
 
 from badge.core.locking import lock_file
 from badge.core.names import path_of
-from badge.core.npz import DAMAGED, in_short
+from badge.core.npz import DAMAGED, Array, in_short
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError
 from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
-
-__all__ = ["Writer", "check_identity", "described", "read", "read_meta"]
 
 FORMAT = 1
 META = "outputs.json"
 LOCK = ".badge-lock"
 ARRAYS = ("probabilities", "embeddings")
 FLUSH_SECONDS = 1.0
-
-Array = np.ndarray[Any, Any]
+AGAIN = "delete the directory and predict again"
 
 
 def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
@@ -47,12 +44,11 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
         raise InputError(f"{path} holds no outputs: badge.predict(..., out=...) makes such a directory")
     progress = read_progress(path)
     if progress.rows < meta["rows"]:
-        raise InputError(
-            f"{path} holds {progress.rows:,} of {meta['rows']:,} rows: run the same badge.predict(..., out=...) to finish it"
-        )
+        held = f"{progress.rows:,} of {meta['rows']:,} rows"
+        raise InputError(f"{path} holds {held}: run the same badge.predict(..., out=...) to finish it")
     arrays = _open(path, meta, "r")
     if progress.rows > meta["rows"] or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
-        raise InputError(f"{path} was changed since badge.predict wrote it: delete the directory and predict again")
+        raise InputError(f"{path} was changed since badge.predict wrote it: {AGAIN}")
     return arrays
 
 
@@ -85,9 +81,7 @@ class Writer:
             self.arrays = _open(self.path, meta, "r+")
             untouched = progress.rows == rows and _changed(self.path) == progress.changed
             if progress.rows > rows or not (untouched or same_rows(self.arrays, progress)):
-                raise InputError(
-                    f"{self.path} was changed since it was written: delete the directory and predict again"
-                )
+                raise InputError(f"{self.path} was changed since it was written: {AGAIN}")
         self.done, self._sums = progress.rows, progress.sums
         self._counted, self._clock = self.done, time.monotonic()
 
@@ -95,11 +89,9 @@ class Writer:
         """What the directory holds, if it is ours."""
         meta = read_meta(self.path)
         if meta is None:
-            others = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-"))
-            if others:
-                raise InputError(
-                    f"{self.path} is not empty and holds no outputs of badge ({others[0]}, …): name another"
-                )
+            if others := sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-")):
+                held = f"holds no outputs of badge ({others[0]}, …)"
+                raise InputError(f"{self.path} is not empty and {held}: name another")
             return None, Progress()
         check_identity(self.path, meta["identity"], self.identity)
         return meta, read_progress(self.path)
@@ -182,11 +174,9 @@ class Writer:
 
 
 def check_identity(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
-    wrong = [key for key in wanted if found.get(key) != wanted[key]]
-    if wrong:
-        raise InputError(
-            f"{path} holds the outputs of another {' and another '.join(wrong)}: name another directory, or delete this one"
-        )
+    if wrong := [key for key in wanted if found.get(key) != wanted[key]]:
+        whose = f"the outputs of another {' and another '.join(wrong)}"
+        raise InputError(f"{path} holds {whose}: name another directory, or delete this one")
 
 
 def _reserve(file: Path) -> None:
@@ -215,7 +205,7 @@ def read_meta(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         sound = False
     if not sound:
-        raise InputError(f"{file} is damaged: delete the directory and predict again")
+        raise InputError(f"{file} is damaged: {AGAIN}")
     if meta["format"] != FORMAT:
         raise InputError(f"{file} has format {str(meta['format'])[:40]}; this version of badge reads format {FORMAT}")
     return meta
@@ -230,8 +220,7 @@ def _open(path: Path, meta: dict[str, Any], mode: Any) -> tuple[Array, Array]:
                 raise FileNotFoundError("it is not there")
             array = np.load(file, mmap_mode=mode, allow_pickle=False)
         except DAMAGED as error:
-            again = "delete the directory and predict again"
-            raise InputError(f"{file} cannot be opened ({in_short(error)}): {again}") from error
+            raise InputError(f"{file} cannot be opened ({in_short(error)}): {AGAIN}") from error
         if array.shape != (meta["rows"], meta[name]["columns"]) or array.dtype.name != meta[name]["dtype"]:
             raise InputError(f"{file} is {array.dtype} {array.shape}, not what {META} says: predict again")
         arrays.append(array)

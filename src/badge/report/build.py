@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +19,6 @@ from badge.report.section import Section, Study
 from badge.report.sections import SECTIONS
 from badge.report.statistics import Statistics, evaluate
 from badge.stats import Results
-
-__all__ = ["Report", "build"]
 
 #: From this number of settings on, several processes draw. For fewer figures, starting them takes longer.
 MANY = 4
@@ -66,7 +64,7 @@ def build(
         WriteError: the folder cannot be written.
     """
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
-        if importlib.util.find_spec(package) is None:
+        if find_spec(package) is None:
             raise MissingExtraError("the report", package, "study")
     if unknown := [ending for ending in formats if ending not in FORMATS]:
         raise InputError(
@@ -104,9 +102,6 @@ def make_sections(study: Study) -> list[Section]:
         groups = []
         for group in made.figures:
             seen.update(drawing.name for drawing in group)
-            counts = [seen[drawing.name] for drawing in group]
-            groups.append(
-                [d if n == 1 else d._replace(name=f"{d.name}-{n}") for d, n in zip(group, counts, strict=True)]
-            )
+            groups.append([d if seen[d.name] == 1 else d._replace(name=f"{d.name}-{seen[d.name]}") for d in group])
         sections.append(made._replace(figures=groups))
     return sections

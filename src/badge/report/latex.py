@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["latex_table"]
-
 _SPECIAL = str.maketrans(
     {
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -43,19 +41,9 @@ def latex_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     right = ["r" if rows and all(_is_number(row[i]) for row in rows) else "l" for i in range(len(header))]
     titles = [TITLES.get(name, name.translate(_SPECIAL)) for name in header]
     lines = [titles, *([_cell(value) for value in row] for row in rows)]
-    body = [" & ".join(line) + r" \\" for line in lines]
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{''.join(right)}}}",
-            r"\toprule",
-            body[0],
-            r"\midrule",
-            *body[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
+    head, *body = [" & ".join(line) + r" \\" for line in lines]
+    top = [rf"\begin{{tabular}}{{{''.join(right)}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*top, *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def _is_number(value: Any) -> bool:

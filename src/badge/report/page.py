@@ -13,8 +13,6 @@ from badge.report.sections.saved import interval, typical
 from badge.report.sections.settings import data_rows
 from badge.stats import LabelsSaved, Matrix
 
-__all__ = ["headline", "write_page"]
-
 FIGURES = """
 <div class="figures">
 {% for group in groups %}

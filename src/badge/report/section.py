@@ -10,8 +10,6 @@ from badge.report.statistics import Statistics
 from badge.report.tables import Table
 from badge.stats import Results
 
-__all__ = ["Make", "Section", "Study"]
-
 
 class Study(NamedTuple):
     """What a section is made from: the results, their statistics, and the names of the figures above it on the page."""

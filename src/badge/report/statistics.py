@@ -5,27 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from badge import stats
 from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
 from badge.errors import InputError
-from badge.stats import (
-    Budgets,
-    LabelsSaved,
-    Matrix,
-    NormalizedErrors,
-    Note,
-    Penalty,
-    Results,
-    budget_notes,
-    capped_notes,
-    coverage_notes,
-    label_budgets,
-    normalized_errors,
-    penalty_matrix,
-    saved_labels,
-)
+from badge.stats import Budgets, LabelsSaved, Matrix, NormalizedErrors, Note, Penalty, Results
 from badge.stats.checks import compared
-
-__all__ = ["Statistics", "chosen_strategies", "evaluate"]
 
 
 class Statistics(NamedTuple):
@@ -55,8 +39,6 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
         for name in wanted:
             if name not in there:
                 raise InputError(f"there are no results of the strategy {name!r}; there are of {', '.join(there)}")
-        if len(set(wanted)) < len(wanted):
-            raise InputError(f"a strategy is named twice: {', '.join(wanted)}")
         return wanted, []
     usual = tuple(name for name in there if name in PAPER_STRATEGIES or name not in STRATEGIES)
     chosen = usual if len(usual) >= 2 else there
@@ -84,13 +66,13 @@ def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Stati
     [[0.0, 1.0], [0.0, 0.0]]
     """
     names, notes = chosen_strategies(results, strategies)
-    budgets = tuple(label_budgets(results, setting) for setting in results.settings)
-    penalty, errors = penalty_matrix(results, names), normalized_errors(results, names)
-    saved = saved_labels(results, names)
+    budgets = tuple(stats.label_budgets(results, setting) for setting in results.settings)
+    penalty, errors = stats.penalty_matrix(results, names), stats.normalized_errors(results, names)
+    saved = stats.saved_labels(results, names)
     partial = [(data, text) for data, text in results.completeness.items() if len(set(text.split(" of "))) > 1]
     notes = [Note("data sets used in part", f"{data}: {text} rows") for data, text in reversed(partial)] + notes
-    notes += [*results.notes, *coverage_notes(results, names), *capped_notes(results), *budget_notes(results, budgets)]
-    notes += [*penalty.notes, *errors.notes, *saved.notes]
+    notes += [*results.notes, *stats.coverage_notes(results, names), *stats.capped_notes(results)]
+    notes += [*stats.budget_notes(results, budgets), *penalty.notes, *errors.notes, *saved.notes]
     return Statistics(names, budgets, penalty, errors, saved, _ranking(results, names, penalty), tuple(notes))
 
 
@@ -100,4 +82,4 @@ def _ranking(results: Results, names: tuple[str, ...], penalty: Penalty) -> Matr
     if paired is None:
         return None
     whole = sum(run.strategy in names for run in results.runs) == sum(run.strategy in names for run in paired.runs)
-    return penalty.overall if whole else penalty_matrix(paired, names).overall
+    return penalty.overall if whole else stats.penalty_matrix(paired, names).overall

@@ -7,42 +7,22 @@ from typing import Any, NamedTuple
 
 from badge.core.catalog import STRATEGIES
 
-__all__ = ["INK", "RC", "Look", "look"]
-
 #: The colour of text and axes while a figure is drawn; a page replaces it by its own text colour, light or dark.
 INK = "#010203"
 
 #: matplotlib's settings for every figure: text stays text, files do not change from one run to the next.
 RC: Any = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": INK,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.labelsize": 10,
-    "axes.linewidth": 0.7,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 10.5,
-    "font.family": ["DejaVu Sans"],
-    "font.size": 10,
-    "grid.alpha": 0.25,
-    "grid.color": "#808080",
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 9.5,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
+    "axes.axisbelow": True, "axes.edgecolor": INK, "axes.facecolor": "none", "axes.grid": True, "axes.labelcolor": INK,
+    "axes.labelsize": 10, "axes.linewidth": 0.7, "axes.spines.right": False, "axes.spines.top": False,
+    "axes.titlecolor": INK, "axes.titlesize": 10.5,
+    "font.family": ["DejaVu Sans"], "font.size": 10,
+    "grid.alpha": 0.25, "grid.color": "#808080", "grid.linewidth": 0.6,
+    "legend.fontsize": 9.5, "legend.frameon": False, "legend.labelcolor": INK,
     "lines.markersize": 4.5,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "badge",
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": INK,
-    "xtick.labelsize": 9.5,
-    "ytick.color": INK,
-    "ytick.labelsize": 9.5,
-}
+    "svg.fonttype": "none", "svg.hashsalt": "badge",
+    "text.color": INK, "text.parse_math": False,
+    "xtick.color": INK, "xtick.labelsize": 9.5, "ytick.color": INK, "ytick.labelsize": 9.5,
+}  # fmt: skip
 
 
 class Look(NamedTuple):

@@ -15,8 +15,6 @@ from badge.core.writing import replacing
 from badge.report.latex import latex_table
 from badge.stats import Mean, Results, Setting
 
-__all__ = ["SETTING", "Table", "by_strategy", "cell", "side_by_side"]
-
 #: The columns that name a setting.
 SETTING = ("data", "model", "batch_size")
 

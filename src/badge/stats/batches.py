@@ -7,8 +7,6 @@ from typing import NamedTuple
 from badge.stats.curves import Mean, learning_curve, mean_curve
 from badge.stats.results import Results, Setting
 
-__all__ = ["Diversity", "Timing", "batch_diversity", "round_times"]
-
 
 class Diversity(NamedTuple):
     """Means over the repeats, by the number of labels of the model that chose the batch."""

@@ -13,8 +13,6 @@ from badge.stats.checks import check_setting
 from badge.stats.curves import Curve, learning_curve
 from badge.stats.results import Note, Results, Setting
 
-__all__ = ["Budgets", "budget_notes", "budget_values", "label_budgets", "saturation"]
-
 #: `rand` counts as saturated where its mean accuracy reaches this share of its final value.
 SHARE = 0.99
 #: Means of equal accuracies may differ by rounding.

@@ -14,8 +14,6 @@ from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
 from badge.stats.results import Note, Results, Setting
 
-__all__ = ["Cdf", "NormalizedErrors", "error_cdf", "normalized_errors"]
-
 
 class NormalizedErrors(NamedTuple):
     """One row per (setting, label budget) with a positive error of `rand`, one column per strategy."""

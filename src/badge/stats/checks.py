@@ -7,8 +7,6 @@ from typing import Any
 from badge.errors import InputError
 from badge.stats.results import Results, Setting
 
-__all__ = ["check_results", "check_setting", "compared"]
-
 
 def check_results(results: Any) -> None:
     if not isinstance(results, Results):

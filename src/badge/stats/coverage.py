@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from badge.core.catalog import REFERENCE
 from badge.stats.results import Note, Results, Run
-
-__all__ = ["capped_notes", "coverage_notes"]
 
 #: The paper trains until the training accuracy exceeds this.
 TARGET = 0.99
@@ -29,8 +28,7 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
     notes = []
     for setting in results.settings:
         runs = {name: results.by_strategy.get((setting, name), ()) for name in dict.fromkeys((*strategies, REFERENCE))}
-        absent = [name for name in strategies if not runs[name] and name != REFERENCE]
-        if absent:
+        if absent := [name for name in strategies if not runs[name] and name != REFERENCE]:
             notes.append(Note("missing strategies", f"{setting}: no {_names(absent)}"))
         if not runs[REFERENCE]:
             text = f"{setting}: no {REFERENCE}, so no label budgets, normalised errors or labels saved"
@@ -43,8 +41,7 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
                 text = f"{setting}: {name} lacks seed{'s' * (len(lacking) > 1)} {_names(lacking)}"
                 notes.append(Note("missing repeats", f"{text}; it is paired on the {len(found)} it has"))
             short = {run.seed: int(results.labels[run.rows.stop - 1]) for run in found}
-            short = {seed: end for seed, end in short.items() if end < max(ends)}
-            if short:
+            if short := {seed: end for seed, end in short.items() if end < max(ends)}:
                 stops = _names(f"seed {seed} at {end:,}" for seed, end in short.items())
                 text = f"{setting}: {name} stops before {max(ends):,} labels: {stops}"
                 notes.append(Note("unequal numbers of rounds", text))
@@ -65,18 +62,18 @@ def capped_notes(results: Results) -> list[Note]:
     accuracy = results.column("train_accuracy")
     notes = []
     for setting in results.settings:
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         lowest, rounds = 1.0, 0
         for (where, name), runs in results.by_strategy.items():
             for run in runs if where == setting else ():
                 below = accuracy[run.rows][accuracy[run.rows] <= TARGET]
                 rounds += run.rows.stop - run.rows.start
                 if len(below):
-                    found[name] = found.get(name, 0) + len(below)
+                    found[name] += len(below)
                     lowest = min(lowest, float(below.min()))
         if found:
             who = _names(f"{name} {count:,}" for name, count in found.items())
-            count = f"{sum(found.values()):,} of {rounds:,} rounds"
+            count = f"{found.total():,} of {rounds:,} rounds"
             text = f"{setting}: {count}, down to {lowest:.4f} ({who}); they count as they are"
             notes.append(Note("rounds that ended at 99 % training accuracy or less", text))
     return notes

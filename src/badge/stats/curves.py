@@ -11,8 +11,6 @@ from badge.core.names import name_of
 from badge.stats.checks import check_setting
 from badge.stats.results import Results, Setting
 
-__all__ = ["Curve", "Mean", "learning_curve", "mean_curve"]
-
 
 class Curve(NamedTuple):
     """R repeats at T label counts; NaN where a repeat has no model at that count."""

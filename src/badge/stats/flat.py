@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Iterable, Iterator
-from io import StringIO, TextIOWrapper
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.importing import needs
 from badge.core.names import path_of
 from badge.core.npz import in_short
 from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
-from badge.errors import BadgeError, DataError, InputError, MissingExtraError
+from badge.errors import DataError, InputError
 from badge.stats.checks import check_results
 from badge.stats.results import OPTIONAL, REQUIRED, Results
-
-__all__ = ["PARQUET", "empty_batches_apart", "load_csv", "load_parquet", "write", "write_csv", "write_parquet"]
 
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000
@@ -110,19 +108,15 @@ def load_parquet(path: Path) -> Results:
         for name in known:
             column = table[name].cast(pa.string() if name in _TEXT else pa.float64())
             columns[name] = [str(text) for text in column.to_pylist()] if name in _TEXT else column.to_numpy()
-    except BadgeError:
-        raise
     except Exception as error:
         raise DataError(f"{path} is not a flat table of results in parquet: {in_short(error)}") from error
-    return Results.of(_with_empty_batches(columns))
+    return Results.of(columns)
 
 
 def _pyarrow(what: str) -> tuple[Any, Any]:
-    try:
+    with needs(what, "pyarrow", "parquet"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError(what, "pyarrow", "parquet") from None
     return pyarrow, parquet
 
 
@@ -134,73 +128,41 @@ def _cell(value: float) -> str:
 
 
 def load_csv(path: Path, progress: bool) -> Results:
+    how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
     with (
-        path.open("rb") as raw,
-        _decompressed(raw, path) as plain,
-        TextIOWrapper(plain, encoding="utf-8-sig", newline="") as file,
+        gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how) as file,
+        bar("reading results (rows)", total=None, enabled=progress) as advance,
     ):
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
-        missing = [name for name in REQUIRED if name not in header]
-        if missing:
+        if missing := [name for name in REQUIRED if name not in header]:
             raise InputError(
                 f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
                 f"needed: {', '.join(REQUIRED)}; found: {', '.join(header) or 'nothing'}"
             )
-        doubled = sorted({name for name in header if header.count(name) > 1 and name in (*REQUIRED, *OPTIONAL)})
-        if doubled:
+        known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
+        if doubled := [name for name in known if header.count(name) > 1]:
             raise InputError(f"{path} has the column {doubled[0]} {header.count(doubled[0])} times")
-        size = path.stat().st_size // 1000
-        with bar("reading results (kB)", total=size, enabled=progress) as advance:
-            pieces = _pieces((row for row in reader if row), lambda: raw.tell() // 1000, advance)
-            columns = _read_columns(pieces, header, str(path))
-    if not len(columns["data"]):
+        pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in known}
+        rows, before = (row for row in reader if row), 0
+        while piece := list(islice(rows, PIECE)):  # transposing hundreds of thousands of rows at once is slow
+            for name, cells in _columns_of(piece, header, path, before).items():
+                if name in _TEXT:
+                    pieces[name].append(np.array([as_meant(cell.strip()) for cell in cells]))
+                elif name in known:
+                    pieces[name].append(_numbers(cells, f"{path}: {name}", before))
+            before += len(piece)
+            advance(len(piece))
+    if not before:
         raise InputError(f"{path} has a header and no rows")
-    return Results.of(_with_empty_batches(columns))
+    return Results.of({name: np.concatenate(arrays) for name, arrays in pieces.items()})
 
 
-def _with_empty_batches(columns: dict[str, Any]) -> dict[str, Any]:
-    if "log_det" in columns and "mean_norm" in columns:
-        columns["log_det"] = empty_batches_apart(columns["log_det"], columns["mean_norm"])
-    return columns
-
-
-def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
-
-
-def _pieces(
-    rows: Iterator[list[str]], position: Callable[[], int], advance: Callable[[float], None]
-) -> Iterator[list[list[str]]]:
-    """Rows in pieces, with progress by the position in the file."""
-    before = 0
-    while piece := list(islice(rows, PIECE)):
-        yield piece
-        advance(position() - before)
-        before = position()
-
-
-def _read_columns(row_pieces: Iterable[list[list[str]]], header: list[str], path: str) -> dict[str, Any]:
-    """The known columns of a CSV file, piece by piece: transposing hundreds of thousands of rows at once is slow."""
-    known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
-    pieces: dict[str, list[Any]] = {name: [] for name in known}
-    before = 0
-    for rows in row_pieces:
-        for i, row in enumerate(rows):
-            if len(row) != len(header):
-                raise InputError(
-                    f"{path}: row {before + i + 1} after the header has {len(row)} cells, the header {len(header)}"
-                )
-        cells = dict(zip(header, zip(*rows, strict=True), strict=True))
-        for name in known:
-            column = cells[name]
-            pieces[name].append(
-                np.array([as_meant(cell.strip()) for cell in column])
-                if name in _TEXT
-                else _numbers(column, f"{path}: {name}", before)
-            )
-        before += len(rows)
-    return {name: np.concatenate(arrays) if arrays else np.empty(0) for name, arrays in pieces.items()}
+def _columns_of(rows: list[list[str]], header: list[str], path: Path, before: int) -> dict[str, tuple[str, ...]]:
+    for number, row in enumerate(rows, start=before + 1):
+        if len(row) != len(header):
+            raise InputError(f"{path}: row {number} after the header has {len(row)} cells, the header {len(header)}")
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
 
 
 def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float64]:
@@ -213,8 +175,3 @@ def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float
         row = before + len(values) + 1
         raise InputError(f"{what} has {cell!r} in row {row} after the header, which is not a number") from None
     return np.array(values)
-
-
-def empty_batches_apart(log_det: NDArray[np.float64], mean_norm: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-inf where a batch has a mean norm and no log-determinant: journals write −∞ as nothing."""
-    return np.where(np.isnan(log_det) & ~np.isnan(mean_norm), -np.inf, log_det)

@@ -15,8 +15,6 @@ from badge.stats.curves import learning_curve
 from badge.stats.penalty import critical_value
 from badge.stats.results import Note, Results, Setting
 
-__all__ = ["LabelsSaved", "Saving", "labels_to_reach", "saved_labels", "t_interval"]
-
 #: Confidence of the intervals, and the bootstrap draws behind those of the medians.
 CONFIDENCE = 0.95
 DRAWS = 2000

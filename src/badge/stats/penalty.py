@@ -6,19 +6,19 @@ the larger error wins. Here the lower error wins: i beats j where t > critical o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.errors import InputError, MissingExtraError
+from badge.core.importing import needs
+from badge.errors import InputError
 from badge.stats.budgets import Budgets, label_budgets
 from badge.stats.checks import compared
 from badge.stats.curves import learning_curve
 from badge.stats.results import Note, Results, Setting
-
-__all__ = ["Matrix", "Penalty", "beats", "critical_value", "group_by", "penalty_matrix", "t_score"]
 
 #: Two-sided significance level of the paired t-test.
 LEVEL = 0.05
@@ -63,10 +63,8 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
     >>> round(critical_value(5), 3)
     2.776
     """
-    try:
+    with needs("the t-test", "scipy", "study"):
         from scipy.special import stdtrit
-    except ImportError as error:
-        raise MissingExtraError("the t-test", "scipy", "study") from error
     return float(stdtrit(repeats - 1, 1 - level / 2))
 
 
@@ -131,32 +129,28 @@ def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) ->
 def _setting_matrix(results: Results, budgets: Budgets, names: Sequence[str], notes: list[Note]) -> NDArray[np.float64]:
     curves = [learning_curve(results, budgets.setting, name) for name in names]
     matrix = np.zeros((len(names), len(names)))
-    skipped: dict[str, list[int]] = {}
-    off_grid: dict[str, list[int]] = {}
+    skipped: dict[str, list[str]] = defaultdict(list)
+    off_grid: dict[str, list[str]] = defaultdict(list)
     for labels in budgets.values:
         accuracies = [curve.at(labels) for curve in curves]
         for name, curve, found in zip(names, curves, accuracies, strict=True):
             if lacking := [seed for seed in curve.seeds if seed not in found]:
                 who = f"{name} with seed{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
-                off_grid.setdefault(who, []).append(labels)
+                off_grid[who].append(f"{labels:,}")
         for i in range(len(names)):
             for j in range(i):
                 result = beats(accuracies[i], accuracies[j])
                 if result is None and curves[i].seeds and curves[j].seeds:
-                    skipped.setdefault(f"{names[j]} and {names[i]}", []).append(labels)
+                    skipped[f"{names[j]} and {names[i]}"].append(f"{labels:,}")
                 elif result:
                     matrix[(i, j) if result > 0 else (j, i)] += 1 / len(budgets.values)
     for who, at in off_grid.items():
-        text = f"{budgets.setting}: {who} has no model with exactly {_counts(at)} labels and is no repeat there"
+        text = f"{budgets.setting}: {who} has no model with exactly {', '.join(at)} labels and is no repeat there"
         notes.append(Note("label budgets that a run lacks", text))
     for pair, at in skipped.items():
-        text = f"{budgets.setting}: {pair} share fewer than two seeds at {_counts(at)} labels"
+        text = f"{budgets.setting}: {pair} share fewer than two seeds at {', '.join(at)} labels"
         notes.append(Note("pairs not compared", text))
     return matrix
-
-
-def _counts(numbers: Sequence[int]) -> str:
-    return ", ".join(f"{n:,}" for n in numbers)
 
 
 def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, Matrix]:

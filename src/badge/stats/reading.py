@@ -7,32 +7,23 @@ import gzip
 import json
 import warnings
 import zlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import DataError, JournalError
-from badge.journal import Event, read
-from badge.stats.flat import PARQUET, empty_batches_apart, load_csv, load_parquet
-from badge.stats.origins import mixed_origins
-from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Setting
-
-__all__ = ["load"]
+from badge.journal import records_of
+from badge.journal.events import Record
+from badge.journal.runs import End, Failed, Resume, Round, Start
+from badge.stats.flat import PARQUET, load_csv, load_parquet
+from badge.stats.origins import data_names, mixed_options, mixed_origins, shown_model
+from badge.stats.results import OPTIONAL, REQUIRED, Note, Results
 
 #: The topic of notes on runs that ended in an error.
 FAILED = "failed runs"
-_ROUND = (
-    "round", "train_accuracy", "epochs", "restarts", "train_seconds", "predict_seconds", "select_seconds", "macro_f1",
-    "rare_recall",
-)  # fmt: skip
-_TEXT = ("data", "model", "strategy")
-#: Fields of a cell that may differ between the runs of one setting.
-_NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")
 _KINDS = "a folder of journals, a journal (.jsonl) or a flat table (.csv, .parquet)"
 
 
@@ -61,9 +52,8 @@ def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> R
     ...     load(path)
     Results(1 run of 1 strategy in 1 setting, 2 rows)
     """
-    sources = [
-        path_of(path, "a source of results") for path in (source if isinstance(source, list | tuple) else [source])
-    ]
+    given = source if isinstance(source, list | tuple) else [source]
+    sources = [path_of(path, "a source of results") for path in given]
     if not sources:
         raise DataError(f"nothing to read: give {_KINDS}")
     journals: list[Path] = []
@@ -81,7 +71,8 @@ def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> R
             tables.append(_load_table(path, progress))
     if journals:
         tables.append(_load_journals(journals, progress))
-    return (tables[0] if len(tables) == 1 else Results.joined(tables)).with_notes(notes)
+    results = tables[0] if len(tables) == 1 else Results.joined(tables)
+    return replace(results, notes=(*results.notes, *notes))
 
 
 def _journals_below(folder: Path, notes: list[Note]) -> list[Path]:
@@ -111,7 +102,7 @@ def _load_table(path: Path, progress: bool) -> Results:
 def _load_journals(files: list[Path], progress: bool) -> Results:
     columns: dict[str, list[Any]] = {name: [] for name in (*REQUIRED, *OPTIONAL)}
     notes: list[Note] = []
-    starts: list[Mapping[str, Any]] = []
+    starts: list[Start] = []
     with bar("reading journals", total=len(files), enabled=progress) as advance:
         for path in files:
             start = _add_journal(path, columns, notes)
@@ -121,80 +112,53 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
         count = f"{failures:,} of {len(files):,} journals"
         text = f"{count}; what they did before that counts, and the same command tries them again"
         notes.insert(next(i for i, note in enumerate(notes) if note.topic == FAILED), Note(FAILED, text))
-    notes += [*_mixed_options([start["cell"] for start in starts]), *mixed_origins(starts)]
     if not columns["data"]:
-        raise DataError(
-            f"no finished round in {len(files)} journal{'s' * (len(files) > 1)} ({files[0]} …): nothing to report yet"
-        )
-    table: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in columns if name not in _TEXT}
-    table |= {name: columns[name] for name in _TEXT}
-    table["log_det"] = empty_batches_apart(table["log_det"], table["mean_norm"])
-    return Results.of(table, notes, _names(starts))
+        count = f"{len(files)} journal{'s' * (len(files) > 1)}"
+        raise DataError(f"no finished round in {count} ({files[0]} …): nothing to report yet")
+    return Results.of(columns, [*notes, *mixed_options(starts), *mixed_origins(starts)], data_names(starts))
 
 
-def _names(starts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What a report calls data: the name of the data set itself, where it tells the data apart from others."""
-    called: dict[str, set[str]] = {}
-    for start in starts:
-        data = start.get("data")
-        name = data.get("name") if isinstance(data, Mapping) else None
-        called.setdefault(start["cell"]["data"], set()).add(str(name or start["cell"]["data"]))
-    counts = Counter([*called, *(name for names in called.values() for name in names)])
-    return {data: name for data, (name, *more) in called.items() if not more and name != data and counts[name] == 1}
-
-
-def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Mapping[str, Any] | None:
-    """Append the rounds of one journal to `columns` and its oddities to `notes`. Returns its start event if it has rounds."""
+def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -> Start | None:
+    """Append the rounds of one journal to `columns` and its oddities to `notes`. Returns its start if it has rounds."""
     if not _begins_as_an_experiment(path):
         notes.append(Note("files left out", f"{path.name}: not the journal of an experiment (no start event)"))
         return None
-    start: Mapping[str, Any] | None = None
-    rounds: dict[int, Mapping[str, Any]] = {}  # a resumed run may write a round again: the last one counts
+    start: Start | None = None
+    rounds: dict[int, Round] = {}  # a resumed run may write a round again: the last one counts
     ended, failed = False, None
-    for event in _events(path, notes):
-        kind = event.get("event")
-        if kind == "start" and "cell" in event:
-            if start is not None and event["cell"] != start["cell"]:
+    for record in _records(path, notes):
+        if isinstance(record, Start):
+            if start is not None and record.cell != start.cell:
                 raise JournalError(f"{path} holds two different runs; keep one journal per run")
-            start = event
-        elif kind == "round" and start is not None:
-            rounds[_number(event, "round", path, whole=True)] = event
-            failed = None
-        elif kind == "end":
+            start = record
+        elif isinstance(record, Round):
+            rounds[record.round], failed = record, None
+        elif isinstance(record, End):
             ended, failed = True, None
-        elif kind == "resume" and event.get("more"):  # it goes on to more labels
+        elif isinstance(record, Resume) and record.more:  # it goes on to more labels
             ended = False
-        elif kind == "failed":
-            failed = " ".join(str(event.get("error")).split())[:300]
+        elif isinstance(record, Failed):
+            failed = " ".join(record.error.split())[:300]
     if start is None or not rounds:
         why = "no finished round yet" if failed is None else f"failed before its first round: {failed}"
         notes.append(Note("files left out" if failed is None else FAILED, f"{path.name}: {why}"))
         return None
-    last = _number(rounds[max(rounds)], "labels", path, whole=True)
+    last = rounds[max(rounds)].labels
     if failed is not None:
         notes.append(Note(FAILED, f"{path.name}: failed at {last:,} labels: {failed}"))
     elif not ended:
         notes.append(Note("unfinished runs", f"{path.name}: stopped or still running, at {last:,} labels"))
-    cell = _cell(start, path)
-    data = start.get("data")
-    data = data if isinstance(data, Mapping) else {}
+    for name, kind in (("data", str), ("model", str), ("strategy", str), ("batch_size", int), ("seed", int)):
+        if type(value := start.cell.get(name)) is not kind:
+            raise JournalError(f"{path} is damaged: the field {name!r} of its cell is {str(value)[:40]!r}")
+    shared = start.cell | {"model": shown_model(start.cell)}
+    if start.data is not None:
+        shared |= {"rows": start.data.rows, "total_rows": start.data.total}
     for number in sorted(rounds):
-        found = rounds[number]
-        for name in ("data", "strategy", "batch_size", "seed"):
-            columns[name].append(cell[name])
-        columns["model"].append(_shown_model(cell))
-        for name in ("labels", "test_accuracy"):
-            columns[name].append(_number(found, name, path, whole=name == "labels"))
-        for name in (*_ROUND, "mean_norm", "log_det"):
-            columns[name].append(_number(found, name, path) if found.get(name) is not None else None)
-        for name, field in (("rows", "rows"), ("total_rows", "total")):
-            columns[name].append(_number(data, field, path) if data.get(field) is not None else None)
+        row = shared | vars(rounds[number])
+        for name, column in columns.items():
+            column.append(row.get(name))
     return start
-
-
-def _shown_model(cell: Mapping[str, Any]) -> str:
-    """The model and, if the first batch was not uniform, its strategy: only runs of one start compare."""
-    return str(cell["model"]) if cell.get("first") is None else f"{cell['model']}+{cell['first']}"
 
 
 def _begins_as_an_experiment(path: Path) -> bool:
@@ -211,53 +175,14 @@ def _begins_as_an_experiment(path: Path) -> bool:
     return isinstance(event, dict) and event.get("event") == "start" and "cell" in event
 
 
-def _cell(start: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The settings of a run, with their types checked."""
-    cell = start["cell"]
-    if not isinstance(cell, Mapping):
-        raise JournalError(f"{path} is damaged: its cell is {str(cell)[:40]!r}")
-    for name in _TEXT:
-        if not isinstance(cell.get(name), str):
-            raise JournalError(f"{path} is damaged: the field {name!r} of its cell is {str(cell.get(name))[:40]!r}")
-    for name in ("batch_size", "seed"):
-        _number(cell, name, path, whole=True)
-    return cell
-
-
-def _number(record: Mapping[str, Any], field: str, path: Path, whole: bool = False) -> Any:
-    """A number of a record, below 2⁵³ so that float64 holds it exactly."""
-    value = record.get(field)
-    right = type(value) is int if whole else type(value) in (int, float)
-    if not right or abs(value) >= 2**53:  # type: ignore[arg-type]
-        what = f"lacks the field {field!r}" if value is None else f"the field {field!r} is {str(value)[:40]!r}"
-        raise JournalError(f"{path} is damaged: {'it ' * (value is None)}{what}")
-    return value
-
-
-def _events(path: Path, notes: list[Note]) -> list[Event]:
+def _records(path: Path, notes: list[Note]) -> list[Record]:
     """The events of a journal; the warning about a torn last line (the writer was stopped in it) becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            events = read(path)
+            records = records_of(path)
         except (OSError, RecursionError) as error:
             raise JournalError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if caught:
         notes.append(Note("files left out", f"{path.name}: the torn last line was ignored"))
-    return events
-
-
-def _mixed_options(cells: list[Mapping[str, Any]]) -> list[Note]:
-    """Settings whose runs were made with different options (width, learning rate …): their curves do not compare."""
-    seen: dict[Setting, dict[str, set[str]]] = {}
-    for cell in cells:
-        options = seen.setdefault(Setting(cell["data"], _shown_model(cell), cell["batch_size"]), {})
-        for name, value in cell.items():
-            if name not in _NO_OPTIONS:
-                options.setdefault(name, set()).add(str(value))
-    return [
-        Note("runs with different options", f"{setting}: {name} is {' and '.join(sorted(values))}")
-        for setting, options in sorted(seen.items())
-        for name, values in options.items()
-        if len(values) > 1
-    ]
+    return records

@@ -5,8 +5,9 @@ A *setting* is the paper's (D, B, A): data, batch size, model ("architecture").
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.catalog import STRATEGIES
+from badge.core.importing import needs
 from badge.core.masks import unmasked
-from badge.errors import InputError, MissingExtraError
-
-__all__ = ["OPTIONAL", "REQUIRED", "Note", "Results", "Run", "Setting"]
+from badge.errors import InputError
 
 #: Columns that every table of results has.
 REQUIRED = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
@@ -69,14 +69,9 @@ class Run(NamedTuple):
 class Results:
     """A table of results, sorted by run and number of labels. Made by `badge.stats.load` or `Results.of`.
 
-    >>> table = Results.of({
-    ...     "data": ["letter"] * 2, "model": ["mlp"] * 2, "strategy": ["rand"] * 2, "batch_size": [100] * 2,
-    ...     "seed": [0, 0], "labels": [200, 100], "test_accuracy": [0.6, 0.5],
-    ... })
-    >>> table
-    Results(1 run of 1 strategy in 1 setting, 2 rows)
-    >>> table.settings[0].data, table.labels.tolist()
-    ('letter', [100, 200])
+    >>> from badge.stats import example
+    >>> example(), example().settings[0].data, example().labels[:3].tolist()
+    (Results(6 runs of 2 strategies in 1 setting, 30 rows), 'letter', [100, 200, 300])
     """
 
     data: NDArray[np.str_]
@@ -92,10 +87,7 @@ class Results:
 
     @classmethod
     def of(
-        cls,
-        columns: Mapping[str, Sequence[Any] | NDArray[Any]],
-        notes: Sequence[Note] = (),
-        names: Mapping[str, str] | None = None,
+        cls, columns: Mapping[str, Any], notes: Sequence[Note] = (), names: Mapping[str, str] | None = None
     ) -> Results:
         """The table of `columns`: all required ones, any optional ones; other columns are ignored.
 
@@ -107,11 +99,9 @@ class Results:
         Raises:
             InputError: a required column is missing, or a value is impossible.
         """
-        missing = [name for name in REQUIRED if name not in columns]
-        if missing:
-            raise InputError(
-                f"results lack the column{'s' * (len(missing) > 1)} {', '.join(missing)}; needed: {', '.join(REQUIRED)}"
-            )
+        if missing := [name for name in REQUIRED if name not in columns]:
+            lacking = f"column{'s' * (len(missing) > 1)} {', '.join(missing)}"
+            raise InputError(f"results lack the {lacking}; needed: {', '.join(REQUIRED)}")
         held = {name: _column(columns[name], name) for name in (*REQUIRED, *OPTIONAL) if name in columns}
         sizes = {name: len(column) for name, column in held.items()}
         if len(set(sizes.values())) > 1:
@@ -120,33 +110,35 @@ class Results:
             raise InputError("there are no results: the table has 0 rows")
         typed = held | {name: held[name].astype(np.str_) for name in _TEXT}
         typed |= {name: _whole(held[name], name) for name in _WHOLE}
+        if (
+            "log_det" in typed and "mean_norm" in typed
+        ):  # a batch with norms and no log-determinant: tables leave −∞ out
+            unsaid = np.isnan(typed["log_det"]) & ~np.isnan(typed["mean_norm"])
+            typed["log_det"] = np.where(unsaid, -np.inf, typed["log_det"])
         _check(typed)
         typed, extra_notes = _without_gaps_and_repeats(typed)
-        return cls(
-            **{name: typed[name] for name in REQUIRED},
-            optional={name: typed[name] for name in OPTIONAL if name in typed},
-            notes=(*notes, *extra_notes),
-            names=names or {},
-        )
+        required, optional = ({name: typed[name] for name in known if name in typed} for known in (REQUIRED, OPTIONAL))
+        return cls(**required, optional=optional, notes=(*notes, *extra_notes), names=names or {})
 
     def named(self) -> Results:
         """The same with every data set called by its name (`Dataset.name`), as in a report."""
         held = self.data.tolist()
-        names = {data: name for data, name in self.names.items() if name not in set(held)}
-        if not names:
+        if not (names := {data: name for data, name in self.names.items() if name not in set(held)}):
             return self
-        columns = {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
-        return Results.of(columns | {"data": [names.get(data, data) for data in held]}, self.notes)
+        return Results.of(self._columns | {"data": [names.get(data, data) for data in held]}, self.notes)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        def count(n: int, noun: str) -> str:
-            return f"{n:,} {noun}{'s' * (n != 1)}"
-
-        runs, strategies = count(len(self.runs), "run"), count(len(self.strategies), "strategy").replace("ys", "ies")
-        return f"Results({runs} of {strategies} in {count(len(self.settings), 'setting')}, {count(len(self), 'row')})"
+        counts = {
+            "run": len(self.runs),
+            "strategy": len(self.strategies),
+            "setting": len(self.settings),
+            "row": len(self),
+        }
+        said = [f"{n:,} {noun}{'s' * (n != 1)}".replace("ys", "ies") for noun, n in counts.items()]
+        return f"Results({said[0]} of {said[1]} in {said[2]}, {said[3]})"
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -163,9 +155,9 @@ class Results:
     @cached_property
     def by_strategy(self) -> Mapping[tuple[Setting, str], tuple[Run, ...]]:
         """The repeats of each (setting, strategy), sorted by seed."""
-        found: dict[tuple[Setting, str], list[Run]] = {}
+        found: dict[tuple[Setting, str], list[Run]] = defaultdict(list)
         for run in self.runs:
-            found.setdefault((run.setting, run.strategy), []).append(run)
+            found[run.setting, run.strategy].append(run)
         return {key: tuple(runs) for key, runs in found.items()}
 
     @cached_property
@@ -185,11 +177,11 @@ class Results:
         rows, total = self.optional.get("rows"), self.optional.get("total_rows")
         if rows is None or total is None:
             return {}
-        said: dict[str, set[tuple[int, int]]] = {}
+        said: dict[str, set[tuple[int, int]]] = defaultdict(set)
         for run in self.runs:
             used, whole = rows[run.rows.start], total[run.rows.start]
             if np.isfinite(used) and np.isfinite(whole):
-                said.setdefault(run.setting.data, set()).add((int(used), int(whole)))
+                said[run.setting.data].add((int(used), int(whole)))
         return {data: " and ".join(f"{u:,} of {w:,}" for u, w in sorted(pairs)) for data, pairs in said.items()}
 
     def column(self, name: str) -> NDArray[np.float64]:
@@ -227,13 +219,7 @@ class Results:
                 keep[run.rows] |= run.setting == setting and run.seed in shared
         if not keep.any():
             return None
-        columns = {name: getattr(self, name)[keep] for name in REQUIRED} | {
-            n: v[keep] for n, v in self.optional.items()
-        }
-        return Results.of(columns, self.notes)
-
-    def with_notes(self, notes: Sequence[Note]) -> Results:
-        return replace(self, notes=(*self.notes, *notes))
+        return Results.of({name: column[keep] for name, column in self._columns.items()}, self.notes)
 
     @classmethod
     def joined(cls, tables: Sequence[Results]) -> Results:
@@ -253,11 +239,13 @@ class Results:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with all columns."""
-        try:
+        with needs("to_pandas()", "pandas", "hf"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("to_pandas()", "pandas", "hf") from None
-        return pandas.DataFrame({name: getattr(self, name) for name in REQUIRED} | dict(self.optional))
+        return pandas.DataFrame(self._columns)
+
+    @property
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
 
 
 def _column(values: Any, name: str) -> NDArray[Any]:
@@ -285,48 +273,42 @@ def _whole(numbers: NDArray[np.float64], name: str) -> NDArray[np.int64]:
 def _check(columns: Mapping[str, NDArray[Any]]) -> None:
     for name in _TEXT:
         for text in np.unique(columns[name]).tolist():
-            if not text.isprintable():  # control characters, half surrogate pairs: no page and no file can show them
-                raise InputError(f"{name} {text[:60]!r} has characters that cannot be shown: rename it")
-            if len(text) > LONGEST:
-                raise InputError(f"{name} {text[:60]!r}… has {len(text)} characters, of at most {LONGEST}: rename it")
+            if not text.isprintable() or len(text) > LONGEST:  # no page and no file can show it
+                why = f"has more than {LONGEST} characters" if text.isprintable() else "cannot be shown"
+                raise InputError(f"{name} {text[:60]!r} {why}: rename it")
     for name, lowest in (("batch_size", 1), ("labels", 0), ("seed", 0)):
         if (columns[name] < lowest).any():
             raise InputError(f"{name} must be ≥ {lowest}; the smallest is {columns[name].min()}")
     accuracy = columns["test_accuracy"]
-    outside = (accuracy < 0) | (accuracy > 1)
-    if outside.any():
-        raise InputError(
-            f"test_accuracy must lie between 0 and 1; row {int(outside.argmax()) + 1} has {accuracy[outside.argmax()]} "
-            "(divide percentages by 100)"
-        )
+    outside = np.flatnonzero((accuracy < 0) | (accuracy > 1))
+    if len(outside):
+        found = f"row {outside[0] + 1} has {accuracy[outside[0]]} (divide percentages by 100)"
+        raise InputError(f"test_accuracy must lie between 0 and 1; {found}")
 
 
 def _without_gaps_and_repeats(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], list[Note]]:
     """The columns sorted by run and labels, without rows that have no accuracy or that repeat another row."""
     notes = []
     blank = np.isnan(columns["test_accuracy"])
+    if blank.all():
+        raise InputError("there are no results: no row has a test accuracy")
     if blank.any():
         notes.append(Note("rows left out", f"{int(blank.sum()):,} rows without a test accuracy"))
         columns = {name: values[~blank] for name, values in columns.items()}
-    if blank.all():
-        raise InputError("there are no results: no row has a test accuracy")
     keys = [columns[name] for name in (*_RUN, "labels")]
     ranks = [np.unique(key, return_inverse=True)[1] if key.dtype.kind == "U" else key for key in keys]
     order = np.lexsort(ranks[::-1])
     columns = {name: values[order] for name, values in columns.items()}
-    keys = [key[order] for key in ranks]
-    first = _changes(keys)
+    first = _changes([key[order] for key in ranks])
     if not first.all():
-        again = np.flatnonzero(~first)
-        clash = again[columns["test_accuracy"][again] != columns["test_accuracy"][again - 1]]
+        again, accuracy = np.flatnonzero(~first), columns["test_accuracy"]
+        clash = again[accuracy[again] != accuracy[again - 1]]
         if len(clash):
             i = int(clash[0])
             where = ", ".join(f"{name} {columns[name][i]}" for name in _RUN)
-            raise InputError(
-                f"two runs claim to be the same: {where} has test accuracies {columns['test_accuracy'][i - 1]:.6g} and "
-                f"{columns['test_accuracy'][i]:.6g} at {columns['labels'][i]} labels; "
-                "give repeats different seeds, or remove one of the two"
-            )
+            both = f"test accuracies {accuracy[i - 1]:.6g} and {accuracy[i]:.6g} at {columns['labels'][i]} labels"
+            way_out = "give repeats different seeds, or remove one of the two"
+            raise InputError(f"two runs claim to be the same: {where} has {both}; {way_out}")
         notes.append(Note("rows left out", f"{len(again):,} rows that repeat another row exactly"))
         columns = {name: values[first] for name, values in columns.items()}
     return columns, notes

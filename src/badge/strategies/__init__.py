@@ -8,13 +8,4 @@ from badge.strategies.albl import ALBL
 from badge.strategies.protocol import Stateful, Strategy, declaration, declare
 from badge.strategies.registry import NAMES, PAPER, get
 
-__all__ = [
-    "ALBL",
-    "NAMES",
-    "PAPER",
-    "Stateful",
-    "Strategy",
-    "declaration",
-    "declare",
-    "get",
-]
+__all__ = ["ALBL", "NAMES", "PAPER", "Stateful", "Strategy", "declaration", "declare", "get"]

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import conf
-
-__all__ = ["ALBL"]
 
 
 @listed("albl")
@@ -51,9 +50,7 @@ class ALBL:
     arms = (coreset, conf)
 
     def __init__(self, rounds: int = 100, p_min: float | None = None, delta: float = 0.1) -> None:
-        arms = len(self.arms)
-        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-            raise InputError(f"rounds must be a whole number ≥ 1, not {rounds!r}")
+        arms, rounds = len(self.arms), whole(rounds, "rounds")
         if p_min is not None and not 0 < p_min <= 1 / arms:
             raise InputError(f"p_min must be in (0, {1 / arms}], not {p_min}")
         if not 0 < delta < 1:
@@ -86,9 +83,7 @@ class ALBL:
                 "coreset, conf, marg, entropy, kdpp or kcenter-grad"
             )
         if labeled is None:
-            raise InputError(
-                "albl's arm coreset is conditioned on the labelled examples: pass labeled= (their Outputs)"
-            )
+            raise InputError("albl's coreset is conditioned on the labelled examples: pass labeled= (their Outputs)")
         p = self.probabilities()
         self.drawn = int(rng.choice(len(self.arms), p=p))
         self.drawn_probabilities = p.tolist()
@@ -102,29 +97,23 @@ class ALBL:
         return picks
 
     def picked(self, ids: NDArray[np.int64]) -> None:
-        """The caller's own, stable ids of the batch that the last call chose, in its order."""
         if len(ids) != len(self._batch_importance):
             raise InputError(f"the last batch had {len(self._batch_importance)} examples, not {len(ids)}")
         self.importance.update(zip((int(i) for i in ids), self._batch_importance, strict=True))
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
-        """After training: the ids of the labelled examples, and whether the new model gets each right.
-
-        Those that were labelled without the bandit, the initial ones, do not count.
-        """
+        """Examples that were labelled without the bandit, the initial ones, do not count."""
         if self.drawn is None:
             return  # nothing was asked through the bandit since the last reward
         weights = np.array([self.importance.get(int(i), 0.0) for i in ids])
         reward = float(weights @ np.asarray(correct, dtype=float)) / (self.pool_size * self.rounds)
         arms = len(self.arms)
         bonus = math.sqrt(math.log(arms / self.delta) / (arms * self.rounds))
-        self.log_weights += (
-            self.p_min / 2 * (reward * np.array(self.credit) + bonus / np.array(self.drawn_probabilities))
-        )
+        gains = reward * np.array(self.credit) + bonus / np.array(self.drawn_probabilities)
+        self.log_weights += self.p_min / 2 * gains
         self.drawn = None
 
     def state(self) -> dict[str, Any]:
-        """Everything that the bandit remembers, fit for JSON."""
         return {
             "log_weights": self.log_weights.tolist(),
             "importance": {str(i): w for i, w in self.importance.items()},
@@ -136,7 +125,6 @@ class ALBL:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` gave."""
         self.log_weights = np.array(state["log_weights"], dtype=float)
         self.importance = {int(i): float(w) for i, w in state["importance"].items()}
         self.drawn = state["drawn"]

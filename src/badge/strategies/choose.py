@@ -88,7 +88,7 @@ def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
 
 
 def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
-    """The picks, if they are k distinct positions: a strategy of one's own may be wrong."""
+    """The picks, if they are k distinct positions: a user's strategy may be wrong."""
     ids = as_array(picks, "the strategy's positions")
     if ids.dtype.kind not in "iu" or ids.shape != (k,) or len(np.unique(ids)) != k or ids.min() < 0 or ids.max() >= n:
         shown = str(ids.reshape(-1)[:6].tolist())[:80]

@@ -18,8 +18,6 @@ from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd, nearest_mean_distance
 from badge.strategies.protocol import listed
 
-__all__ = ["kmeanspp", "typiclust"]
-
 #: K of the K nearest neighbours that typicality looks at, the clusters at most, and the size from which one is too small:
 #: K_NN, MAX_NUM_CLUSTERS and MIN_CLUSTER_SIZE of the authors' code (deep-al/pycls/al/typiclust.py).
 NEIGHBOURS, MOST_CLUSTERS, SMALLEST = 20, 500, 5

@@ -11,8 +11,6 @@ from badge.features import Dense
 from badge.outputs import Outputs
 from badge.strategies.protocol import listed
 
-__all__ = ["coreset"]
-
 
 @listed("coreset")
 def coreset(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from badge.core.numbers import positive
 from badge.features import Dense
-from badge.features.unit import unit_rows
+from badge.features.dense import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.coverage import Ball, Gauss, coverage
 from badge.samplers.lloyd import lloyd

@@ -69,9 +69,8 @@ def explain(outputs: Outputs, ids: Any) -> Explanation:
     if not len(index):
         raise InputError("no picks to explain: ids is empty")
     if int(index.min()) < 0 or int(index.max()) >= len(outputs):
-        raise InputError(
-            f"ids go from {int(index.min())} to {int(index.max())}: positions go from 0 to {len(outputs) - 1}"
-        )
+        span = f"{int(index.min())} to {int(index.max())}"
+        raise InputError(f"ids go from {span}: positions go from 0 to {len(outputs) - 1}")
     index = index.to(outputs.device)
     features = gradient_embedding(outputs)
     rows = features.rows(index)

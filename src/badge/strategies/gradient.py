@@ -15,8 +15,6 @@ from badge.features import Factored, gradient_embedding
 from badge.outputs import Outputs
 from badge.strategies.protocol import listed
 
-__all__ = ["badge", "badge_origin", "kcenter_grad", "kdpp"]
-
 
 @listed("badge")
 def badge(
@@ -39,8 +37,8 @@ def badge_origin(
 ) -> NDArray[np.int64]:
     """BADGE with the origin as a centre: the first pick too is drawn in proportion to ‖g‖².
 
-    An example of which the model is sure has g ≈ 0. BADGE may draw it, because it is far from the other picks; here it is
-    as near to the origin as it is sure, and one of g = 0 is never drawn while others are left. This matters in small batches.
+    An example about which the model is sure has g ≈ 0. BADGE may draw it, because it is far from the other picks. Here it
+    is close to the origin, and g = 0 is never drawn while others are left. This matters in small batches.
 
     >>> import numpy as np
     >>> from badge import Outputs

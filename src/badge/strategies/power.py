@@ -16,8 +16,6 @@ from badge.outputs import Outputs
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import doubt, entropies
 
-__all__ = ["Power", "power_entropy", "power_marg", "power_norm"]
-
 
 @dataclass(eq=False)
 class Power:

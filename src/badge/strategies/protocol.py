@@ -23,8 +23,6 @@ from badge.core.catalog import BOTH, Labeled, Spec, spec
 from badge.errors import InputError
 from badge.outputs import Outputs
 
-__all__ = ["Declaration", "Stateful", "Strategy", "declaration", "declare", "listed"]
-
 
 class Strategy(Protocol):
     """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order."""
@@ -44,12 +42,8 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
-class Stateful(Protocol):
+class Stateful(Strategy, Protocol):
     """A strategy that learns from what became of its batches; `albl` is one. The learner keeps its memory in the journal."""
-
-    def __call__(
-        self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
-    ) -> NDArray[np.int64]: ...
 
     def picked(self, ids: NDArray[np.int64]) -> None:
         """The caller's own, stable ids of the batch that the last call chose, in its order.

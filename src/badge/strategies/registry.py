@@ -10,27 +10,15 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_n
 from badge.core.importing import imported
 from badge.core.numbers import flag
 from badge.errors import InputError
-from badge.strategies import (  # noqa: F401  # each lists its strategies
-    albl,
-    bait,
-    cold,
-    coreset,
-    coverage,
-    gradient,
-    power,
-    uncertainty,
-    wkmeans,
-)
+from badge.strategies import albl, bait, cold, coreset, coverage, gradient, power, uncertainty, wkmeans  # noqa: F401
 from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
-
-__all__ = ["NAMES", "PAPER", "get"]
 
 NAMES = list(STRATEGIES)
 PAPER = list(PAPER_STRATEGIES)
 
 
 def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
-    """The strategy of a name (a fresh one where it has memory), one's own "package.module:function", or the object itself.
+    """The strategy of a name (a fresh one where it has memory), a user's "package.module:function", or the object itself.
 
     `bias=True`: on gradients with respect to the output bias too, for strategies that have a parameter of that name.
 

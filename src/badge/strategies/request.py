@@ -17,8 +17,6 @@ from badge.errors import InputError
 from badge.strategies.protocol import Declaration, Strategy, declaration
 from badge.strategies.registry import get
 
-__all__ = ["Request"]
-
 
 @dataclass(frozen=True, eq=False)
 class Request:

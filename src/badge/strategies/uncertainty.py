@@ -22,8 +22,6 @@ from badge.samplers.checks import check_k
 from badge.samplers.topk import topk_by
 from badge.strategies.protocol import listed
 
-__all__ = ["conf", "doubt", "entropies", "entropy", "marg", "rand"]
-
 
 @listed("conf")
 def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from badge.core.npz import in_short, names_in, read_npz, sound
-from badge.errors import BadgeError, DataError, MissingExtraError
-from badge.tables.cells import Array, columns, csv_of_sheet, texts
+from badge.core.importing import needs
+from badge.core.npz import Array, in_short, names_in, read_npz, sound
+from badge.errors import BadgeError, DataError
+from badge.tables.cells import columns, csv_of_sheet, texts
 from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
 
 __all__ = ["NOTHING", "Array", "Table", "Told", "is_table", "listed", "read_lines", "read_table"]
@@ -130,9 +131,8 @@ def _text(file: Path, told: Told) -> tuple[str, str]:
 
 def _cells(file: Path, kind: str, told: Told, names: Collection[str] | None = None) -> tuple[bytes, Layout]:
     if kind not in CELLS:
-        raise DataError(
-            f"{file} is none of .csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet, .npy and .npz: convert it first"
-        )
+        known = ".csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet, .npy and .npz"
+        raise DataError(f"{file} is none of {known}: convert it first")
     content = csv_of_sheet(file) if kind == ".xlsx" else _content(file)
     delimiter = told.delimiter or {".tsv": "\t", ".xlsx": ","}.get(kind)
     encoding = "utf-8" if kind == ".xlsx" else told.encoding
@@ -158,10 +158,8 @@ def _array(file: Path, kind: str, name: str) -> Array:
 
 
 def _parquet(file: Path) -> Any:
-    try:
+    with needs(f"reading {file}", "pyarrow", "parquet"):
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError(f"reading {file}", "pyarrow", "parquet") from None
     table = parquet.ParquetFile(file).read()
     if table.num_rows == 0:
         raise DataError(f"{file} has no rows")
@@ -177,16 +175,13 @@ def _of_arrow(array: Any) -> Array | list[Any]:
     t = pa.types
     nested = any(is_kind(array.type) for is_kind in (t.is_list, t.is_large_list, t.is_fixed_size_list))
     inner = array.flatten() if nested else array
-    kind = inner.type
-    number = any(is_kind(kind) for is_kind in (t.is_floating, t.is_integer, t.is_boolean, t.is_decimal))
+    number = any(is_kind(inner.type) for is_kind in (t.is_floating, t.is_integer, t.is_boolean, t.is_decimal))
     lengths = compute.unique(compute.list_value_length(array)).to_pylist() if nested else []
     if not number or len(lengths) > 1 or None in lengths:
-        values: list[Any] = array.to_pylist()
-        return values
-    inner = inner.cast(pa.float64()) if t.is_decimal(kind) else inner
+        return list(array.to_pylist())
+    inner = inner.cast(pa.float64()) if t.is_decimal(inner.type) else inner
     found: Array = inner.to_numpy(zero_copy_only=False)
-    if found.dtype.kind == "O":
-        found = found.astype(np.float64)  # truths with gaps
+    found = found.astype(np.float64) if found.dtype.kind == "O" else found  # truths with gaps
     return found.reshape(len(array), -1) if nested else found
 
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from badge.errors import DataError, MissingExtraError
+from badge.core.importing import needs
+from badge.core.npz import Array
+from badge.errors import DataError
 from badge.tables.layout import Layout, opened, parsed
-
-__all__ = ["Array", "columns", "csv_of_sheet", "texts"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def texts(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
@@ -39,10 +37,8 @@ def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Ite
             elif blank and not gaps:
                 raise DataError(f"{file}: line {blank} is empty, and rows follow it: take it out, or fill it in")
             elif len(row) != width:
-                cells = f"{len(row)} cell{'s' * (len(row) != 1)}"
-                raise DataError(
-                    f"{file}: line {line} has {cells}, the first row {width}: correct it, or give --delimiter"
-                )
+                found = f"{file}: line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the first row {width}"
+                raise DataError(f"{found}: correct it, or give --delimiter")
             else:
                 yield row
 
@@ -61,30 +57,23 @@ def columns(file: Path, content: bytes, layout: Layout, keep: Collection[str | N
             raise
         what = f"{found[1][:40]!r}, which is not a number" if found[1] else "an empty cell"
         name = layout.names[numbers[int(found[3]) - 1]][:40]
-        raise DataError(
-            f"{file} has {what}, in row {found[2]} (counted from 0) of column {name!r}: correct it"
-        ) from None
+        row = f"row {found[2]} (counted from 0)"
+        raise DataError(f"{file} has {what}, in {row} of column {name!r}: correct it") from None
     whole = [layout.kinds[i] == "whole" for i in numbers]
     arrays = {i: matrix[:, j].astype(np.int64) if whole[j] else matrix[:, j] for j, i in enumerate(numbers)}
-    return [
-        arrays[i] if i in arrays else [row[i] for row in _rows(file, content, layout)] for i in range(len(layout.kinds))
-    ]
+    places = range(len(layout.kinds))
+    return [arrays[i] if i in arrays else [row[i] for row in _rows(file, content, layout)] for i in places]
 
 
 def csv_of_sheet(file: Path) -> bytes:
     """The first sheet of a workbook as csv: values, not formulas; rows without any value are left out."""
-    try:
+    with needs(f"reading {file}", "openpyxl", "xlsx"):
         from openpyxl import load_workbook
-    except ImportError:
-        raise MissingExtraError(f"reading {file}", "openpyxl", "xlsx") from None
     book = load_workbook(file, read_only=True, data_only=True)
     text = io.StringIO(newline="")
     for row in book.worksheets[0].iter_rows(values_only=True):
         if any(cell is not None for cell in row):
-            csv.writer(text).writerow([f"{cell:.0f}" if _is_whole(cell) else cell for cell in row])
+            whole = [isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15 for cell in row]
+            csv.writer(text).writerow([f"{cell:.0f}" if w else cell for cell, w in zip(row, whole, strict=True)])
     book.close()
     return text.getvalue().encode("utf-8")
-
-
-def _is_whole(cell: object) -> bool:
-    return isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15

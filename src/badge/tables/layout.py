@@ -1,4 +1,4 @@
-"""How a text file holds a table: encoding, delimiter, decimal sign, header. `detect` finds out what nobody told it."""
+"""How a text file holds a table: encoding, delimiter, decimal sign, header. `detect` finds out what was not given."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from badge.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from _csv import Reader
-
-__all__ = ["NOTHING", "Kind", "Layout", "Told", "detect", "encoding_of", "opened", "parsed"]
 
 Kind = Literal["float", "whole", "text"]
 
@@ -93,7 +91,10 @@ def detect(
     top, *below = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
     below = [row for row in below if len(row) == len(top)]  # others are refused when the table is read
     decimal = _decimal([top, *below], delimiter)
-    first, *below = [top, *below] if decimal == "." else _with_points([top, *below])
+    first, *below = [
+        [cell.replace(",", ".") if decimal == "," and _COMMA.fullmatch(cell) else cell for cell in row]
+        for row in [top, *below]
+    ]
     if told.header is not None:
         header = told.header
     elif names is not None:
@@ -159,10 +160,6 @@ def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
     cells = [cell for row in rows for cell in row]
     commas = any(_COMMA.fullmatch(cell) for cell in cells)
     return "," if commas and not any("." in cell and _NUMBER.fullmatch(cell) for cell in cells) else "."
-
-
-def _with_points(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell for cell in row] for row in rows]
 
 
 def _is_header(first: Sequence[str], below: Sequence[Sequence[str]], file: object) -> bool:

@@ -13,22 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import native
-from badge.errors import InputError, MissingExtraError, ModelError
+from badge.core.importing import needs
+from badge.core.npz import in_short
+from badge.errors import InputError, ModelError
 from badge.models.answers import rows_of
 from badge.models.digest import model_digest
 from badge.models.one_pass import READER
 from badge.models.pools import stacked
-
-__all__ = [
-    "HF",
-    "Encoded",
-    "Rows",
-    "Sentences",
-    "encoder_digest",
-    "from_hf",
-    "function_module",
-    "is_sentence_transformer",
-]
 
 #: how a name of Hugging Face, or a folder in its format, is told from other text
 HF = "hf:"
@@ -60,7 +51,7 @@ class Rows(nn.Module):
 
 
 class _Function(nn.Module):
-    """A function of a batch; what stands in for the tokenizer has called it already where examples come one by one."""
+    """A function of a batch. Where examples come one by one, it was called in place of the tokenizer: `embedded`."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -71,24 +62,22 @@ class _Function(nn.Module):
 
 
 def function_module(function: Callable[[Any], Any]) -> tuple[nn.Module, Callable[[list[Any]], dict[str, Tensor]]]:
-    """A function `batch -> [n, D]` as a module, and as what stands in for the tokenizer of a pool."""
+    """A function `batch -> [n, D]` as a module, and in place of the tokenizer of a pool."""
     return _Function(function), lambda examples: {"embedded": _tensor(function(_batch(examples)))}
 
 
 def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
     """The encoder of a folder or a name of the hub, and its tokenizer or image processor."""
-    try:
+    with needs(f"the encoder {HF}{name}", "transformers", "hf"):
         import transformers
-    except ImportError:
-        raise MissingExtraError(f"the encoder {HF}{name}", "transformers", "hf") from None
     try:
         model: nn.Module = transformers.AutoModel.from_pretrained(name)
         reader = (transformers.AutoTokenizer if texts else transformers.AutoImageProcessor).from_pretrained(name)
     except (OSError, ValueError) as error:
         what = "texts" if texts else "images"
-        raise ModelError(f"{HF}{name} is no encoder of {what} that can be loaded: {_first_line(error)}") from error
+        raise ModelError(f"{HF}{name} is no encoder of {what} that can be loaded: {in_short(error)}") from error
     parts = {True: "get_text_features", False: "get_image_features"}
-    if hasattr(model, parts[texts]):  # two towers, as CLIP has: the one for what is at hand
+    if hasattr(model, parts[texts]):  # two towers, as in CLIP: take the one for texts or for images
         return _Tower(model, parts[texts]), reader
     return (_pooled(name, model, transformers) if texts else model), reader
 
@@ -119,7 +108,7 @@ class _Pooled(nn.Module):
 
 
 def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
-    """The encoder with what modules.json says beside it; the mean over tokens where there is no such file."""
+    """The encoder with the pooling that its modules.json asks for; without that file, the mean over tokens."""
 
     def read(file: str) -> Any:
         found = transformers.utils.cached_file(name, file, _raise_exceptions_for_missing_entries=False)
@@ -132,7 +121,8 @@ def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
     asked = read(f"{kinds['Pooling']}/config.json") if "Pooling" in kinds else {}
     modes = [mode for mode in _POOLING if asked.get(f"pooling_mode_{mode}")] or ["mean_tokens"]
     unknown = sorted({*kinds} - {"Transformer", "Pooling", "Normalize"})
-    if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= _known_pooling():
+    known = {*(f"pooling_mode_{mode}" for mode in _POOLING), "include_prompt"}
+    if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= known:
         raise ModelError(
             f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): pass "
             "sentence_transformers.SentenceTransformer(...) itself as the encoder"
@@ -144,32 +134,26 @@ def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
 _POOLING = ("cls_token", "max_tokens", "mean_tokens", "lasttoken")
 
 
-def _known_pooling() -> set[str]:
-    return {*(f"pooling_mode_{mode}" for mode in _POOLING), "include_prompt"}
-
-
 def is_sentence_transformer(encoder: Any) -> bool:
     return isinstance(encoder, nn.Module) and all(callable(getattr(encoder, n, None)) for n in ("tokenize", "encode"))
 
 
-class Sentences(nn.Module):
-    """A SentenceTransformer: its `forward` takes one dict, and `tokenize` makes it from texts."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, **kwargs: Any) -> Any:
-        return self.model(kwargs)["sentence_embedding"]
-
-
 class _Tower(nn.Module):
-    def __init__(self, model: nn.Module, method: str) -> None:
+    """One of several towers of a model, by the name of its method."""
+
+    def __init__(self, model: Any, method: str = "") -> None:
         super().__init__()
         self.model, self.method = model, method
 
     def forward(self, **kwargs: Any) -> Any:
         return getattr(self.model, self.method)(**kwargs)
+
+
+class Sentences(_Tower):
+    """A SentenceTransformer: its `forward` takes one dict, and `tokenize` makes it from texts."""
+
+    def forward(self, **kwargs: Any) -> Any:
+        return self.model(kwargs)["sentence_embedding"]
 
 
 def encoder_digest(encoder: Any, name: str | None) -> str:
@@ -183,30 +167,20 @@ def encoder_digest(encoder: Any, name: str | None) -> str:
     if isinstance(owner, nn.Module):
         about.append(model_digest(owner))
     if code is not None:
-        about += [
-            code.co_code.hex(),
-            repr([c for c in code.co_consts if not hasattr(c, "co_code")]),
-            repr(code.co_names),
-        ]
+        constants = [c for c in code.co_consts if not hasattr(c, "co_code")]
+        about += [code.co_code.hex(), repr(constants), repr(code.co_names)]
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
 
 
 def _batch(examples: list[Any]) -> Any:
     """Examples that are arrays or tensors as one tensor; others as the list that they are."""
     together = stacked(examples)
-    return (
-        torch.from_numpy(native(together))
-        if isinstance(together, np.ndarray) and together.dtype.kind in "fiub"
-        else together
-    )
+    numbers = isinstance(together, np.ndarray) and together.dtype.kind in "fiub"
+    return torch.from_numpy(native(together)) if numbers else together
 
 
 def _tensor(rows: Any) -> Tensor:
     try:
         return torch.as_tensor(rows, dtype=torch.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the encoder gave {type(rows).__name__}, not numbers [n, D]: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"the encoder gave {type(rows).__name__}, not numbers [n, D]: {in_short(error)}") from error

@@ -1,4 +1,4 @@
-"""Training by whatever trains: an object with `fit(examples, labels, rng) -> model`, or a scikit-learn estimator."""
+"""Training: an object with `fit(examples, labels, rng) -> model`, or a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import torch
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import as_table
 from badge.outputs import Outputs
-
-__all__ = ["Trains", "align", "fit_model", "prepared"]
 
 
 @runtime_checkable

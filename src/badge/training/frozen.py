@@ -19,19 +19,9 @@ from badge.errors import InputError, WriteError
 from badge.models import predict
 from badge.models.digest import whole_digest
 from badge.models.pools import OpenPool, open_pool
-from badge.training.encoders import (
-    HF,
-    Encoded,
-    Rows,
-    Sentences,
-    encoder_digest,
-    from_hf,
-    function_module,
-    is_sentence_transformer,
-)
+from badge.training import encoders
+from badge.training.encoders import HF, Encoded
 from badge.training.linear import Linear, LinearHead
-
-__all__ = ["Frozen"]
 
 
 class Frozen(Linear):
@@ -87,11 +77,8 @@ class Frozen(Linear):
         self.encoder, self.tokenizer = encoder, tokenizer
         self.name = None if name is None else name_of(name, "an encoder")
         self.keep = path_of(keep, "keep") if keep is not None else cache_folder() / "embeddings"
-        self.batch_size, self.device, self.progress = (
-            whole(batch_size, "batch_size"),
-            device,
-            flag(progress, "progress"),
-        )
+        self.batch_size, self.device = whole(batch_size, "batch_size"), device
+        self.progress = flag(progress, "progress")
         self.max_length = None if max_length is None else whole(max_length, "max_length")
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
 
@@ -109,7 +96,7 @@ class Frozen(Linear):
         """
         opened = open_pool(pool)
         encoder, tokenizer = self._opened(texts=_holds_texts(opened))
-        whose = encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
+        whose = encoders.encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
         whose += f" {getattr(encoder, 'about', '')} {self.max_length}"
         encoded = hashlib.sha256(whose.encode(errors="surrogatepass")).hexdigest()
         folder = self.keep / f"{encoded[:16]}-{whole_digest(pool, opened)}"
@@ -121,7 +108,7 @@ class Frozen(Linear):
             ) from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
-            Encoded(encoder, Rows()),
+            Encoded(encoder, encoders.Rows()),
             pool if order is None else [pool[i] for i in order],
             head="head",
             tokenizer=tokenizer,
@@ -154,14 +141,14 @@ class Frozen(Linear):
         """The encoder as a module and its tokenizer; one from Hugging Face is loaded once."""
         if isinstance(self.encoder, str):
             if self._reads is None or self._reads[0] != texts:
-                self._reads = (texts, *from_hf(self.encoder.removeprefix(HF), texts))
+                self._reads = (texts, *encoders.from_hf(self.encoder.removeprefix(HF), texts))
             return self._reads[1], self.tokenizer or self._reads[2]
-        if is_sentence_transformer(self.encoder):
-            sentences = Sentences(self.encoder)
+        if encoders.is_sentence_transformer(self.encoder):
+            sentences = encoders.Sentences(self.encoder)
             return sentences, self.tokenizer or sentences.model.tokenize
         if isinstance(self.encoder, nn.Module):
             return self.encoder, self.tokenizer
-        return function_module(self.encoder)
+        return encoders.function_module(self.encoder)
 
 
 def _by_length(pool: Any) -> NDArray[np.int64] | None:

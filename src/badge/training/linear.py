@@ -15,8 +15,6 @@ from badge.core.arrays import native
 from badge.errors import InputError
 from badge.training.trainer import Fit
 
-__all__ = ["Linear", "LinearHead", "fit_linear"]
-
 #: Penalty on the offsets next to that on the weights: so small that it only keeps them finite.
 OFFSET_SHARE = 1e-4
 
@@ -92,19 +90,16 @@ def _classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, np.dtype[np.
 def _minimise(x: Tensor, y: Tensor, classes: int, l2: float, most: int) -> tuple[Tensor, Tensor, int]:
     weight = torch.zeros(classes, x.shape[1], requires_grad=True)
     bias = torch.zeros(classes, requires_grad=True)
-    options: dict[str, Any] = {"history_size": 20, "line_search_fn": "strong_wolfe"}
-    optimizer = torch.optim.LBFGS(
-        [weight, bias], max_iter=most, tolerance_grad=1e-4, tolerance_change=1e-7, max_eval=2 * most, **options
-    )
+    options: dict[str, Any] = {"history_size": 20, "line_search_fn": "strong_wolfe", "max_eval": 2 * most}
+    options |= {"max_iter": most, "tolerance_grad": 1e-4, "tolerance_change": 1e-7}
+    optimizer = torch.optim.LBFGS([weight, bias], **options)
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         penalty = weight.square().sum() + OFFSET_SHARE * bias.square().sum()
         scores = x @ weight.T + bias
-        fit = (
-            cross_entropy(scores, y, reduction="sum") if y.ndim == 1 else _of_labels(scores, y.float(), reduction="sum")
-        )
-        total = fit + l2 / 2 * penalty
+        entropy, target = (cross_entropy, y) if y.ndim == 1 else (_of_labels, y.float())
+        total = entropy(scores, target, reduction="sum") + l2 / 2 * penalty
         total.backward()  # type: ignore[no-untyped-call]
         return total
 

@@ -114,11 +114,9 @@ class _Block(nn.Module):
             nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
             nn.BatchNorm2d(outputs),
         )
-        self.shortcut = (
-            nn.Identity()
-            if stride == 1 and inputs == outputs
-            else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.body(x) + self.shortcut(x))
@@ -128,16 +126,15 @@ def _build_mlp(shape: tuple[int, ...], classes: int, width: int | None = None) -
     return mlp(math.prod(shape), classes, width or (256 if is_image(shape) else 1024))
 
 
-def _build_resnet18(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
-    return resnet18(classes, _channels("resnet18", shape), width)
-
-
-def _build_vgg11(shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
-    return vgg11(classes, _channels("vgg11", shape), width)
+def _build_of_images(network: Build, shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
+    if not is_image(shape):
+        wanted = f"{network.__name__} needs images (channels, height, width)"
+        raise InputError(f"{wanted}, not examples of shape {shape}: use mlp")
+    return network(classes, shape[0], width)
 
 
 #: name -> build(shape, classes, width=...); the mlp has 256 hidden units for images and 1,024 for tables (the paper)
-NETWORKS: dict[str, Build] = {"mlp": _build_mlp, "resnet18": _build_resnet18, "vgg11": _build_vgg11}
+NETWORKS: dict[str, Build] = {"mlp": _build_mlp} | {n.__name__: partial(_build_of_images, n) for n in (resnet18, vgg11)}
 
 
 def resolve(name: str, width: int | None = None) -> Build:
@@ -164,9 +161,3 @@ def resolve(name: str, width: int | None = None) -> Build:
     else:
         raise UnknownNameError("network", name, [*NETWORKS, "or your own as package.module:build"])
     return build if width is None else partial(build, width=width)
-
-
-def _channels(name: str, shape: tuple[int, ...]) -> int:
-    if not is_image(shape):
-        raise InputError(f"{name} needs images (channels, height, width), not examples of shape {shape}: use mlp")
-    return shape[0]

@@ -1,7 +1,7 @@
 """Images of 0 to 255 for a network that takes numbers with a fraction.
 
-Of a network that was trained elsewhere nobody can say how its images were scaled, and `badge.predict` refuses to guess. Here
-the same hook stands before the network when it trains and when it predicts.
+`badge.predict` refuses to guess how images were scaled for a network that was trained elsewhere. Here the same hook scales
+them when the network trains and when it predicts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from badge.models.borrowed import eval_mode
-
-__all__ = ["take_pixels"]
 
 #: what images of `uint8` are divided by
 WHITE = 255

@@ -11,8 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Shallow"]
-
 
 class Shallow:
     """A network of one hidden layer on the CPU, with its own Adam. `Shallow.of` decides which networks it can train."""

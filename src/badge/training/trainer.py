@@ -25,9 +25,6 @@ from badge.models.pools import open_pool
 from badge.training.pixels import take_pixels
 from badge.training.shallow import Shallow
 
-__all__ = ["Fit", "Trainer"]
-
-
 #: What a network is given: one tensor, or several by position or by name.
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
@@ -107,7 +104,7 @@ class Trainer:
         cross-entropies, and the accuracy that of all of them.
 
         A tuple or dict of tensors is given to a network of several inputs, by position or by name. Images of 0 to 255 in
-        uint8 are divided by 255 where the network does not take them as they are; so they are by the trained network.
+        uint8 are divided by 255 if the network does not take uint8; the trained network does the same.
 
         The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
         left as it was.
@@ -145,7 +142,9 @@ class Trainer:
             take_pixels(model, *_arguments(model, _each(x, lambda part: part[:2])))
             inputs = _in_dtype_of(model, x)
             shallow = Shallow.of(model, inputs, y, self.lr)
-            epoch = shallow.epoch if shallow else partial(_epoch, model, self._adam(model))
+            weights = [p for p in model.parameters() if p.requires_grad]
+            adam = torch.optim.Adam(weights, lr=self.lr, fused=self.device.type in ("cpu", "cuda"))
+            epoch = shallow.epoch if shallow else partial(_epoch, model, adam)
             best, since_best, accuracy = -1.0, 0, 0.0
             while since_best < self.patience and epochs < self.max_epochs:
                 accuracy = epoch(inputs, y, _batches(len(y), self.batch_size, y.device))
@@ -158,12 +157,6 @@ class Trainer:
                 assert kept[0] is not None
                 return kept[0], epochs, restarts, kept[1]
             restarts += 1
-
-    def _adam(self, model: nn.Module) -> torch.optim.Adam:
-        weights = [p for p in model.parameters() if p.requires_grad]
-        return torch.optim.Adam(
-            weights, lr=self.lr, fused=self.device.type in ("cpu", "cuda")
-        )  # one kernel call a step
 
     def _new_model(self) -> nn.Module:
         model = self.build()
@@ -260,16 +253,13 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
     given = as_array(labels, "labels")
     if given.dtype.kind not in "iufbc":
         raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
-    y = torch.as_tensor(
-        given.astype(np.int64) if given.dtype.kind in "ub" else given.astype(given.dtype.newbyteorder("="))
-    )
+    y = torch.as_tensor(given.astype(np.int64) if given.dtype.kind in "ub" else native(given))
     if not parts or not all(isinstance(part, Tensor) and part.ndim and part.layout == torch.strided for part in parts):
         raise InputError("examples must be arrays with one row per example")
     n = len(parts[0])
     if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
-        raise InputError(
-            f"{n} examples with labels of shape {tuple(y.shape)}: one label per example is needed (or a row of 0 and 1)"
-        )
+        found = f"{n} examples with labels of shape {tuple(y.shape)}"
+        raise InputError(f"{found}: one label per example is needed (or a row of 0 and 1)")
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
     if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
@@ -279,9 +269,8 @@ def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs
         raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {int(y.max())}")
     for part in parts:
         if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64, torch.uint8):
-            raise InputError(
-                f"examples of dtype {part.dtype}: float32 is needed (int64 for token numbers, uint8 for images of 0 to 255)"
-            )
+            wanted = "float32 is needed (int64 for token numbers, uint8 for images of 0 to 255)"
+            raise InputError(f"examples of dtype {part.dtype}: {wanted}")
         if part.is_floating_point() and not part.sum(dtype=torch.float64).isfinite():
             raise InputError("the examples hold NaN or inf: drop or repair these rows")
     if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from badge.core.progress import bar
-from badge.data.files import cache_folder
+from badge.core.writing import cache_folder
 from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.project import Project

@@ -11,8 +11,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import Table
 from badge.stats import Cdf, NormalizedErrors, error_cdf
 
-__all__ = ["section"]
-
 WORDS = """
 <p>Share of the settings' weight in which a strategy's mean error, divided by rand's, is at most x:
 <strong>higher is better</strong>. Every setting weighs the same.</p>

@@ -10,8 +10,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy
 from badge.stats import Results, Setting, learning_curve, mean_curve
 
-__all__ = ["section"]
-
 WORDS = """
 <p>Mean test accuracy over the repeats; bands are one standard error. Each setting in full, and zoomed to where the strategies
 differ.</p>

@@ -7,8 +7,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side
 from badge.stats import batch_diversity
 
-__all__ = ["section"]
-
 WORDS = """
 <p>Log-determinant of the Gram matrix of the batch's gradient embeddings, and their mean norm, by the number of labels of the
 model that chose the batch. A gap means −∞: the batch of at least one repeat was linearly dependent.</p>
@@ -26,20 +24,11 @@ def section(study: Study) -> Section:
     groups = []
     for setting in results.settings:
         found = {name: batch_diversity(results, setting, name) for name in names}
-        pair = [
-            Lines(
-                slug(what, *setting),
-                str(setting),
-                "number of labels",
-                label,
-                mean_lines({name: getattr(diversity, what) for name, diversity in found.items()}),
-            )
-            for what, label in LABELS.items()
-        ]
-        groups.append([drawing for drawing in pair if drawing.lines])
-    table = Table(
-        "diversity",
-        [*SETTING, "strategy", *HEADER],
-        by_strategy(results, lambda *where: side_by_side(*batch_diversity(*where))),
-    )
+        pair = []
+        for what, label in LABELS.items():
+            lines = mean_lines({name: getattr(diversity, what) for name, diversity in found.items()})
+            pair += [Lines(slug(what, *setting), str(setting), "number of labels", label, lines)] if lines else []
+        groups.append(pair)
+    rows = by_strategy(results, lambda *where: side_by_side(*batch_diversity(*where)))
+    table = Table("diversity", [*SETTING, "strategy", *HEADER], rows)
     return Section("diversity", "Batch diversity", WORDS, {}, groups, [table], shown=any(groups))

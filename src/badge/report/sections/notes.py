@@ -5,8 +5,6 @@ from __future__ import annotations
 from badge.report.section import Section, Study
 from badge.report.tables import Table
 
-__all__ = ["section"]
-
 WORDS = """
 {% if topics %}
 <p>Everything that was missing, skipped or left out.</p>

@@ -12,8 +12,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import Table
 from badge.stats import Results, Setting
 
-__all__ = ["Counterpart", "counterparts", "section"]
-
 WORDS = """
 <p>All of them come from <code>badge grid grids/paper.toml grids/paper-ablation.toml --out runs/</code> and <code>badge report runs/</code>.</p>
 <details><summary>{{ summary }}</summary>
@@ -78,11 +76,13 @@ def figures_of_the_paper() -> Iterator[Theirs]:
     >>> [figure.number for figure in figures_of_the_paper()] == list(range(1, 32))
     True
     """
-    everything = [
-        Setting(data, model, size) for data, (_, models) in _DATA.items() for model in models for size in SIZES
-    ]
+    pairs = [(data, model) for data, (_, models) in _DATA.items() for model in models]
+    everything = [Setting(*pair, size) for pair in pairs for size in SIZES]
     all_seven = tuple((setting, PAPER_STRATEGIES) for setting in everything)
-    samplers = {data: _samplers(data) for data in _DATA}
+    samplers = {
+        data: tuple(Setting(data, model, size) for model in models if model != "vgg11" for size in SIZES[:2])
+        for data, (_, models) in _DATA.items()
+    }
     both = tuple(setting for settings in samplers.values() for setting in settings)
     told = "k-means++ and k-DPP: accuracy and seconds"
     yield Theirs(1, f"{told} (the paper does not name the settings)", _of_samplers(both), _pairs(both), ABLATION)
@@ -112,11 +112,6 @@ def figures_of_the_paper() -> Iterator[Theirs]:
     yield Theirs(24, "log-determinant and norm of the batches, with conf", *_of_batches(four), ABLATION)
     for number, (data, settings) in enumerate(samplers.items(), start=25):
         yield Theirs(number, f"{told}, {_DATA[data][0]}", _of_samplers(settings), _pairs(settings), ABLATION)
-
-
-def _samplers(data: str) -> tuple[Setting, ...]:
-    models = tuple(model for model in _DATA[data][1] if model != "vgg11")
-    return tuple(Setting(data, model, size) for model in models for size in SIZES[:2])
 
 
 def _of_samplers(settings: tuple[Setting, ...]) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import Table
 from badge.stats import Matrix, group_by
 
-__all__ = ["section"]
-
 WORDS = """
 <p>Each cell says in how many settings the row's strategy beats the column's (paired two-sided t-test over the repeats at
 level 0.05, a share of 1/n for each of a setting's n label budgets). The number in brackets counts the settings, and bounds

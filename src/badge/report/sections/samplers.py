@@ -7,8 +7,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side
 from badge.stats import Results, Setting, round_times
 
-__all__ = ["section"]
-
 WORDS = """
 <p>The two samplers on the same gradient embeddings: <code>badge</code> draws by k-means++,
 <code>kdpp</code> from a k-DPP.</p>

@@ -9,8 +9,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table
 from badge.stats import LabelsSaved, Saving, Setting
 
-__all__ = ["interval", "saved_dots", "section", "typical"]
-
 WORDS = """
 {% macro ratio(entry) %}{{ "%.2f"|format(entry.ratio) if entry.ratio < 1e9 else "not reached" }}{% endmacro %}
 <p>How many labels a strategy needs for the accuracy that rand ends with, divided by what rand needs: 0.6 means 60 % of the
@@ -58,15 +56,10 @@ def section(study: Study) -> Section:
     rows = [  # one row per setting and strategy, then the medians over all settings (`repeats`: the number of settings)
         (*(entry.setting or ("median", "", "")), *entry[1:]) for entry in (*saved.savings, *saved.medians)
     ]
-    return Section(
-        "saved",
-        "Labels saved",
-        WORDS,
-        {"medians": typical(saved), "by_setting": by_setting, "interval": interval, "names": names},
-        [[saved_dots(saved)]] if saved.medians else [],
-        [Table("labels_saved", [*SETTING, "strategy", *HEADER], rows, latex=True)],
-        shown=bool(saved.savings),
-    )
+    values = {"medians": typical(saved), "by_setting": by_setting, "interval": interval, "names": names}
+    figures = [[saved_dots(saved)]] if saved.medians else []
+    tables = [Table("labels_saved", [*SETTING, "strategy", *HEADER], rows, latex=True)]
+    return Section("saved", "Labels saved", WORDS, values, figures, tables, shown=bool(saved.savings))
 
 
 def typical(saved: LabelsSaved) -> tuple[Saving, ...]:

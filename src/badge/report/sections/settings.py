@@ -8,8 +8,6 @@ from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table
 from badge.stats import Results
 
-__all__ = ["data_rows", "section"]
-
 WORDS = """
 <div class="scroll"><table>
 <tr><th>data</th><th>rows used</th><th>models</th><th>batch sizes</th></tr>
@@ -41,13 +39,9 @@ class DataRow(NamedTuple):
 def section(study: Study) -> Section:
     budgets = study.statistics.budgets
     rows = [(*b.setting, b.smallest, b.saturated, " ".join(map(str, b.values)), b.why_empty) for b in budgets]
-    return Section(
-        "settings",
-        "Data and settings",
-        WORDS,
-        {"data": data_rows(study.results), "budgets": budgets},
-        tables=[Table("budgets", [*SETTING, "smallest_labels", "n0", "budgets", "why_empty"], rows, latex=True)],
-    )
+    table = Table("budgets", [*SETTING, "smallest_labels", "n0", "budgets", "why_empty"], rows, latex=True)
+    values = {"data": data_rows(study.results), "budgets": budgets}
+    return Section("settings", "Data and settings", WORDS, values, tables=[table])
 
 
 def data_rows(results: Results) -> list[DataRow]:
