@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_same_picks_and_memory() -> None:
 
 def test_slow_contenders_run_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: 10.0 * next(clock))
+    monkeypatch.setattr(time, "perf_counter", lambda: 10.0 * next(clock))
     [answer] = measure._seconds([Run("plain loop", SMALL, 5)], repeats=5, budget=35.0)
     assert answer["seconds"] == [10.0] * 3
 
@@ -282,8 +283,8 @@ def test_stages_put_library_time_on_the_caller() -> None:
         library: (1, 1, 0.5, 2.0, {f: (1, 1, 0.5, 2.0)}),
         back: (1, 1, 1.5, 1.5, {library: (1, 1, 1.5, 1.5)}),
     }
-    found = {stage.name: stage.seconds for stage in stages.functions(made)}
-    assert found == {"kmeanspp.f": 1.5, "kmeanspp.b": 1.5} and len(stages.steps(made)) == 2
+    by_name = {stage.name: stage.seconds for stage in stages.functions(made)}
+    assert by_name == {"kmeanspp.f": 1.5, "kmeanspp.b": 1.5} and len(stages.steps(made)) == 2
     # called back through itself, the inner call is in the outer one's seconds too: no function takes less than none
     twice = {**made, back: (1, 2, 1.5, 1.5, {library: (1, 2, 1.5, 2.9)})}
     assert min(stage.seconds for stage in stages.functions(twice)) >= 0

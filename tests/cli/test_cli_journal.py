@@ -95,7 +95,7 @@ def test_labels_go_out_of_one_journal_and_into_another(path: Path, run: Run, tmp
     assert "there is no journal" in run("import", tmp_path / "new.jsonl", tmp_path / "labels.csv")[2]
 
 
-def learner_labels(path: Path) -> dict[int, int]:
+def learner_labels(path: Path) -> dict[int | str, int]:
     with learner(path) as opened:
         return opened.labels
 

@@ -260,7 +260,7 @@ class Full(nn.Sequential):
 
     def __init__(self, room: int, error: type[Exception] = torch.cuda.OutOfMemoryError) -> None:
         super().__init__(*network())
-        self.room, self.error, self.sizes = room, error, []
+        self.room, self.error, self.sizes = room, error, list[int]()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.sizes.append(len(x))
@@ -282,7 +282,7 @@ def test_no_memory_left_means_a_smaller_batch_once(error: type[Exception], tmp_p
     ) as said:
         badge.predict(Full(3, error), POOL)
     assert "\n" not in str(said.value)
-    loader = torch.utils.data.DataLoader(torch.from_numpy(POOL), batch_size=256)  # keeps its own batches
+    loader: Any = torch.utils.data.DataLoader(torch.from_numpy(POOL), batch_size=256)  # keeps its own batches
     with pytest.raises(ModelError, match="the device has no memory left \\(out of memory"):
         badge.predict(Full(70, error), loader)
 

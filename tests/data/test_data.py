@@ -274,7 +274,7 @@ def test_own_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_dataset_refuses_what_cannot_be_trained_on() -> None:
     x, y = np.zeros((4, 3)), np.array([0, 1, 0, 1])
     good = Dataset(x, y, x, y, classes=3, class_names=("a", "b", "c"), lr=0.5, total=100)
-    assert (good.lr, good.complete, good.text, good.X_train.dtype) == (0.5, False, "8 of 100", np.float32)
+    assert (good.lr, good.complete, good.text, good.X_train.dtype) == (0.5, False, "8 of 100", np.dtype(np.float32))
     assert "own: 4 training" in repr(good)
     for arguments, message in [
         ((x, y[:3], x, y, 2), r"train examples of shape \(4, 3\), labels \(3,\)"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from badge import journal, strategies
+from badge import journal, predict, strategies
 from badge.experiment import Serial, journal_path, run_cell, run_cells
 from small_cells import CELL, content, quiet, rounds, variants
 
@@ -21,7 +21,7 @@ def test_a_cell_of_rand_makes_no_pass_over_the_pool(tmp_path: Path, monkeypatch:
     from badge.learner import learner
 
     seen: list[int] = []
-    plain = module.predict
+    plain = predict
 
     def counting(model: Any, pool: Any) -> Any:
         seen.append(len(pool))

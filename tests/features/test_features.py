@@ -103,7 +103,7 @@ def test_implicit_and_explicit_agree(dtype: Any, bias: bool) -> None:
     g = badge.gradient_embedding(example(dtype=dtype), bias=bias)
     x = g.as_matrix().double().numpy()
     assert x.shape == (12, 4 * (5 + bias))
-    close = {"rtol": 1e-9 if dtype is np.float64 else 1e-4, "atol": 1e-5 if dtype is not np.float64 else 1e-12}
+    close: Any = {"rtol": 1e-9 if dtype is np.float64 else 1e-4, "atol": 1e-5 if dtype is not np.float64 else 1e-12}
     some = g[[2, 5, 7]]
     dense = badge.Dense(g.as_matrix())
     np.testing.assert_allclose(g.sq_norms, (x**2).sum(axis=1), **close)

@@ -50,7 +50,7 @@ Rng = np.random.Generator
 Arguments = dict[str, Any]
 
 
-def net() -> torch.nn.Module:
+def net() -> torch.nn.Sequential:
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
 

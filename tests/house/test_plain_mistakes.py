@@ -214,6 +214,7 @@ def test_what_is_asked_of_a_learner_is_checked_at_its_door(tmp_path: Path) -> No
 
 def test_statistics_of_what_are_no_results() -> None:
     results = stats.example()
+    call: Any
     for call in (stats.penalty_matrix, stats.normalized_errors, stats.saved_labels, learning_curves):
         with pytest.raises(InputError, match=r"results are a badge.stats.Results, .* not str"):
             call("runs/")

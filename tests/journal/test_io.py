@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from badge.errors import JournalError
-from badge.journal import Journal, file, read, repair
+from badge.journal import Journal, read, repair
 from badge.journal.events import Tell
 
 RECORDS = [Tell(ids=[n], labels=["cat"]) for n in range(6)]
@@ -35,9 +35,9 @@ def test_a_call_that_was_refused_never_counts(
     step: str, rollback: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = Journal(path)
-    monkeypatch.setattr(file.os, step, failing)
+    monkeypatch.setattr(os, step, failing)
     if rollback:
-        monkeypatch.setattr(file.os, rollback, failing)
+        monkeypatch.setattr(os, rollback, failing)
     with pytest.raises(JournalError, match="Input/output error; nothing was added"):
         opened.append(AFTER)
     assert opened.records == RECORDS
@@ -55,8 +55,8 @@ def test_a_call_that_was_refused_never_counts(
 @pytest.mark.filterwarnings("ignore:.*the last write was interrupted")
 def test_a_refused_line_that_cannot_be_cut_off_is_no_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Journal(path)
-    monkeypatch.setattr(file.os, "fsync", failing)  # the line is in the file, whole
-    monkeypatch.setattr(file.os, "ftruncate", failing)
+    monkeypatch.setattr(os, "fsync", failing)  # the line is in the file, whole
+    monkeypatch.setattr(os, "ftruncate", failing)
     with pytest.raises(JournalError, match="nothing was added"):
         opened.append(AFTER)
     opened.close()
@@ -67,16 +67,16 @@ def test_a_refused_line_that_cannot_be_cut_off_is_no_line(path: Path, monkeypatc
 
 def test_a_disk_that_does_not_answer_is_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Journal(path)
-    monkeypatch.setattr(file.os, "fstat", failing)
+    monkeypatch.setattr(os, "fstat", failing)
     with pytest.raises(JournalError, match="nothing was added"):
         opened.append(AFTER)
-    monkeypatch.setattr(file.os, "fsync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(JournalError, match="Input/output error"):
         opened.sync()
     for name in ("fstat", "lseek", "fsync"):
         monkeypatch.undo()
         opened.close()
-        monkeypatch.setattr(file.os, name, failing)
+        monkeypatch.setattr(os, name, failing)
         with pytest.raises(JournalError, match="cannot open the journal"):
             Journal(path)
 

@@ -43,7 +43,7 @@ def test_events_come_back_in_order_and_one_line_each(path: Path) -> None:
 def test_each_append_is_synced_before_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     opened = Journal(tmp_path / "j.jsonl")
-    monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
     opened.append(A)
     opened.append(B, C)
     lines = [encode(number, record.event()) for number, record in enumerate([A, B, C], start=1)]
@@ -55,7 +55,7 @@ def test_without_sync_an_append_is_written_and_waits_for_one_sync(
 ) -> None:
     synced: list[bytes] = []
     opened = Journal(tmp_path / "j.jsonl", sync=False)
-    monkeypatch.setattr(journal.os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(opened.path.read_bytes()))
     opened.append(A)
     assert opened.path.read_bytes() == encode(1, A.event()) and synced == []
     opened.sync()
@@ -130,7 +130,7 @@ def test_a_failed_write_leaves_nothing_behind(path: Path, monkeypatch: pytest.Mo
         real(fd, bytes(data)[:4])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(journal.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(JournalError, match="No space left on device; nothing was added"):
         opened.append(AFTER)
     assert path.read_bytes() == before and opened.records == RECORDS
@@ -142,7 +142,7 @@ def test_a_failed_write_leaves_nothing_behind(path: Path, monkeypatch: pytest.Mo
 def test_short_writes_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Journal(path)
     real = os.write
-    monkeypatch.setattr(journal.os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
     opened.append(AFTER)
     assert read(path) == [*EVENTS, AFTER.event()]
 

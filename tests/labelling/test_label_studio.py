@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import httpx
 import pytest
 
 from badge.errors import InputError, ServerError
-from badge.labelling.label_studio import Client, Settings, client, picking, rounds, run_round, watch
+from badge.labelling.label_studio import Client, Settings, client, picking, run_round, watch
 from badge.labelling.label_studio.layout import layout_of
 from badge.labelling.label_studio.picking import picks_for
 from badge.labelling.label_studio.project import Project, read
@@ -34,7 +35,7 @@ def last_first(project: Project, k: int) -> tuple[list[int], list[str | None], l
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     return slept
 
 
@@ -181,7 +182,7 @@ def test_watching_picks_again_when_enough_labels_came(monkeypatch: pytest.Monkey
             orders.append(server.served())
         server.annotate(server.served()[0], "good")
 
-    monkeypatch.setattr(rounds.time, "sleep", work)
+    monkeypatch.setattr(time, "sleep", work)
     said: list[str] = []
     watch(connected(server), last_first, settings, said.append, rounds=3)
     told = [line for line in said if "picks come first" in line]

@@ -128,7 +128,13 @@ def test_with_labels_of_one_class_embeddings_are_covered(way: str) -> None:
         learner = badge.ActiveLearner(x, Frozen(lambda batch: batch), classes=2, initial=initial)
     else:
         learner = badge.ActiveLearner(
-            x, Trainer(0.0), classes=2, initial=initial, first="kmeanspp", embeddings=x, predict=lambda m, p: None
+            x,
+            Trainer(0.0),
+            classes=2,
+            initial=initial,
+            first="kmeanspp",
+            embeddings=x,
+            predict=lambda m, p: None,  # type: ignore[return-value]
         )
     ids = learner.ask(3)
     assert int(ids[0]) % 100 == 0

@@ -143,7 +143,7 @@ def test_ids_from_a_column_of_a_table(tmp_path: Path) -> None:
     options: dict[str, Any] = {"trainer": LogisticRegression(), "predict": badge.predict, "ids": "key"}
     with make(tmp_path / "j.jsonl", table, **options) as learner:
         rounds(learner, 3)
-        assert learner.model.n_features_in_ == 2 and min(learner.labels) >= 1000
+        assert learner.model.n_features_in_ == 2 and min(map(int, learner.labels)) >= 1000
     shuffled = table.sample(frac=1, random_state=0)
     with make(tmp_path / "j.jsonl", shuffled, **options) as learner:
         assert learner.ask(2).dtype == np.int64

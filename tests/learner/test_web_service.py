@@ -62,7 +62,7 @@ def test_the_service_under_load(home: str, tmp_path: Path) -> None:
                 answer = {"id": id, "label": ("no", "yes")[id % 2], "by": name}
                 for _ in range(2):  # a client that got no reply sends it again
                     client.post("/labels", json=answer).raise_for_status()
-                told[id] = answer["label"]
+                told[id] = str(answer["label"])
                 found = client.get("/scores/7")
                 if found.status_code != 409:
                     scores.setdefault(0, []).append(found.raise_for_status().json())

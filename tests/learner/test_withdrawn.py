@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -119,4 +118,4 @@ def test_positions_are_erased_too(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["journal", "erase", str(path), "--id", str(ids[0])]).exit_code == 0
     with badge.ActiveLearner(X, make().trainer, classes=2, journal=path, strategy="rand") as learner:
         assert list(learner.labels) == ids[1:].tolist() and int(ids[0]) in learner.candidates
-        assert np.all(learner.labels[int(id)] == TRUTH[id] for id in ids[1:])
+        assert all(learner.labels[int(id)] == TRUTH[id] for id in ids[1:])

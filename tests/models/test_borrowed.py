@@ -25,7 +25,7 @@ def fingerprint_of_state(net: nn.Module) -> Any:
         [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in net.modules()],
         [(p.device, p.requires_grad, id(p)) for p in net.parameters()],
         torch.get_rng_state(),
-        np.random.get_state()[1].copy(),  # noqa: NPY002
+        np.random.get_state(legacy=False)["state"]["key"].copy(),  # noqa: NPY002
         random.getstate(),
     )
 

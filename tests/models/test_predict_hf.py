@@ -129,7 +129,7 @@ def test_every_pool_of_texts_gives_the_same(tokenizer: Any) -> None:
     ragged = raw.map(lambda row: tokenizer(row["text"]))
     padded = raw.map(lambda row: tokenizer(row["text"], padding="max_length"))
     encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    loader = torch.utils.data.DataLoader(
+    loader: Any = torch.utils.data.DataLoader(
         TEXTS, batch_size=5, collate_fn=lambda t: tokenizer(t, padding=True, return_tensors="pt")
     )
     pools = {
@@ -174,7 +174,7 @@ def test_token_types_reach_a_model_inside_peft(tokenizer: Any) -> None:
     model = bert().eval()
     with torch.no_grad():
         expected = model(**encoded).logits.softmax(dim=1)
-    wrapped = get_peft_model(model, LoraConfig(task_type=TaskType.SEQ_CLS, target_modules=["query", "value"]))
+    wrapped: Any = get_peft_model(model, LoraConfig(task_type=TaskType.SEQ_CLS, target_modules=["query", "value"]))
     encoded["labels"] = torch.zeros(len(TEXTS), dtype=torch.int64)
     out = badge.predict(wrapped, encoded)
     torch.testing.assert_close(out.probabilities, expected, rtol=1e-4, atol=1e-5)
@@ -186,8 +186,8 @@ def test_token_types_reach_a_model_inside_peft(tokenizer: Any) -> None:
 def test_lora_on_a_decoder_with_its_score_head_wrapped(tokenizer: Any) -> None:
     from peft import LoraConfig, inject_adapter_in_model
 
-    model = decoders()["llama"]
-    model = inject_adapter_in_model(LoraConfig(target_modules=["q_proj", "score"], r=2), model)
+    config = LoraConfig(target_modules=["q_proj", "score"], r=2)
+    model: Any = inject_adapter_in_model(config, decoders()["llama"])
     torch.nn.init.normal_(model.score.lora_B["default"].weight)
     out = badge.predict(model, TEXTS, tokenizer=tokenizer)
     rebuilt = model.score(out.embeddings).softmax(dim=1).detach()
@@ -334,7 +334,7 @@ def test_texts_longer_than_the_models_positions(tokenizer: Any) -> None:
 def test_a_text_that_is_missing_is_named_by_its_row(tokenizer: Any) -> None:
     import pandas as pd
 
-    holes = list(TEXTS)
+    holes: list[Any] = list(TEXTS)
     holes[17] = None
     tables = (pd.Series(holes), pd.DataFrame({"text": holes}), datasets.Dataset.from_dict({"text": holes}))
     for pool in (holes, [*tables][2], {"text": holes}, [(text, 0) for text in holes]):
@@ -343,7 +343,7 @@ def test_a_text_that_is_missing_is_named_by_its_row(tokenizer: Any) -> None:
     for pool in tables[:2]:
         with pytest.raises(InputError, match=r"row 17 of the pool is (None|nan) where a text is needed"):
             badge.predict(bert(), pool, tokenizer=tokenizer, batch_size=5)
-    pairs = [(text, title) for text, title in zip(TEXTS, TITLES, strict=True)]
+    pairs: list[Any] = [(text, title) for text, title in zip(TEXTS, TITLES, strict=True)]
     pairs[3] = (pairs[3][0], None)
     refused(InputError, r"row 3 of the pool is .* where a pair of texts is needed", bert(), pairs, tokenizer=tokenizer)
 

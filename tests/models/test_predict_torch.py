@@ -108,7 +108,7 @@ def test_data_parallel() -> None:
 @pytest.mark.parametrize("warm", [False, True])
 def test_compiled(warm: bool) -> None:
     net = Net()
-    compiled = torch.compile(net, backend="eager")
+    compiled: Any = torch.compile(net, backend="eager")
     if warm:
         compiled(X)  # compiled code exists before any hook does
     net.eval()
@@ -120,7 +120,7 @@ def test_a_part_that_was_compiled_by_itself() -> None:
     net = Net()
     net.eval()
     net.fc.compile(backend="eager")
-    net.body = torch.compile(net.body, backend="eager")
+    net.body = torch.compile(net.body, backend="eager")  # type: ignore[assignment]
     net(X)
     check(net, net)
 
@@ -137,7 +137,7 @@ def test_weight_norm(norm: Any) -> None:
 def test_lora(trained: bool) -> None:
     from peft import LoraConfig, inject_adapter_in_model
 
-    net = inject_adapter_in_model(LoraConfig(target_modules=["fc"], r=2), Net())
+    net: Any = inject_adapter_in_model(LoraConfig(target_modules=["fc"], r=2), Net())
     if trained:  # a fresh adapter adds zero: then wrapper and base layer both give the logits
         nn.init.normal_(net.fc.lora_B["default"].weight)
     check(net, net)

@@ -45,7 +45,7 @@ def test_a_text_and_the_name_of_its_label_are_refused(kind: str) -> None:
 
 def test_a_known_class_is_a_label_however_few_items_there_are() -> None:
     net = Reads()
-    net.config = SimpleNamespace(label2id={"good": 0, "bad": 1})
+    net.config = SimpleNamespace(label2id={"good": 0, "bad": 1})  # type: ignore[assignment]
     with pytest.raises(InputError, match="the second text of the items looks like a label"):
         badge.predict(net, [("a film", "good"), ("a book", "bad")], processor=lengths)
     assert len(badge.predict(net, [("a film", "of the year"), ("a book", "to read")], processor=lengths)) == 2

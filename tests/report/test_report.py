@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 import badge
@@ -62,7 +61,7 @@ def page(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def command(*arguments: object) -> Result:
+def command(*arguments: object) -> Any:
     outcome = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
     assert outcome.exit_code == 0, outcome.output
     return outcome

@@ -91,8 +91,8 @@ def test_many_exact_ties_go_to_the_lowest_position(name: str, conditioned: bool,
 def test_any_small_grid(points: list[tuple[int, int]], centres: list[tuple[int, int]], seed: int) -> None:
     x = np.array(points, dtype=float)
     given = np.array(centres, dtype=float) if centres else None
-    centres = None if given is None else badge.Dense(given)
-    picks = tuned(kcenter, TINY)(badge.Dense(x), len(x), np.random.default_rng(seed), given=centres)
+    near = None if given is None else badge.Dense(given)
+    picks = tuned(kcenter, TINY)(badge.Dense(x), len(x), np.random.default_rng(seed), given=near)
     first = int(np.random.default_rng(seed).integers(len(x))) if given is None else None
     assert picks.tolist() == greedy(x, len(x), first, given)
 

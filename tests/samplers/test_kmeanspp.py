@@ -321,8 +321,8 @@ def test_no_global_state_is_touched() -> None:
     g = badge.gradient_embedding(skewed(200, 4))
     torch.manual_seed(0)
     before, threads = torch.random.get_rng_state(), torch.get_num_threads()
-    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    numpy_before = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
     kmeanspp(g, 20, np.random.default_rng(0))
     assert torch.equal(before, torch.random.get_rng_state())
-    assert (numpy_before == np.random.get_state()[1]).all()  # noqa: NPY002
+    assert (numpy_before == np.random.get_state(legacy=False)["state"]["key"]).all()  # noqa: NPY002
     assert torch.get_num_threads() == threads

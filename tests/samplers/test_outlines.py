@@ -33,7 +33,9 @@ def pools(dtype: torch.dtype) -> dict[str, Rows]:
 
 def left(rows: Rows, centres: Centres, goal: torch.Tensor) -> torch.Tensor:
     limits = centres.lens.probe(centres.lens(rows)).limits(goal)
-    return centres.in_outline(rows, limits, torch.arange(centres.count), torch.empty(100, dtype=limits.dtype))
+    every = torch.arange(centres.count)
+    found = centres.in_outline(rows, limits, 0, len(every), torch.empty(100, dtype=limits.dtype))
+    return torch.cat([every[part] for part in found]) if found else every[:0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -63,7 +63,8 @@ def test_what_is_no_journal_is_left_out_with_a_note(folder: Path) -> None:
         ]),
         *([START, {**ROUND, field: value}] for field, value in [
             ("round", None), ("round", "0"), ("round", 1.5), ("labels", "many"), ("labels", None), ("labels", 2**80),
-            ("test_accuracy", "high"), ("test_accuracy", 7), ("test_accuracy", [0.5]), ("epochs", {}), ("log_det", "x"),
+            ("test_accuracy", "high"), ("test_accuracy", 7), ("test_accuracy", [0.5]),
+            ("epochs", dict[str, int]()), ("log_det", "x"),
         ]),
         [{**START, "data": {"rows": "all", "total": 5}}, ROUND],
         [START, {"event": "round"}],

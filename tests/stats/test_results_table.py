@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,12 @@ def test_failed_runs_are_counted_with_their_reasons(tmp_path: Path) -> None:
 
 def test_rounds_below_the_training_target_are_counted() -> None:
     n = 6
-    table = {"data": ["a"] * n, "model": ["m"] * n, "strategy": ["rand"] * 3 + ["marg"] * 3, "batch_size": [10] * n}
+    table: Any = {
+        "data": ["a"] * n,
+        "model": ["m"] * n,
+        "strategy": ["rand"] * 3 + ["marg"] * 3,
+        "batch_size": [10] * n,
+    }
     table |= {"seed": [0] * n, "labels": [10, 20, 30] * 2, "test_accuracy": [0.5] * n}
     accuracies = [0.999, 0.99, 0.98, 0.991, np.nan, 0.985]  # "exceeds 99 %": 0.99 does not
     notes = stats.capped_notes(Results.of({**table, "train_accuracy": accuracies}))

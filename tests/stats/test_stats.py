@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_pairs_without_two_shared_seeds_are_noted() -> None:
 
 def test_a_run_that_lacks_a_budget_is_no_repeat_there_and_is_noted() -> None:
     without_300: list[float | None] = [0.1, 0.2, None, *RISING[3:]]
-    badge = {0: RISING, 1: RISING, 2: without_300}
+    badge: Any = {0: RISING, 1: RISING, 2: without_300}
     results = table({(A, "badge"): badge, (A, "rand"): repeats(RISING)})
     notes = stats.penalty_matrix(results).notes
     assert [note.topic for note in notes] == ["label budgets that a run lacks"]

@@ -71,10 +71,10 @@ def main(folder: Path, times: int, seed: int) -> None:
     warnings.simplefilter("ignore")  # a torn line is expected here
     chance = random.Random(seed)
     disk = Disk(chance)
-    journal.os = disk  # type: ignore[attr-defined]
+    journal.os = disk  # type: ignore[attr-defined, assignment]
     refused = loops = 0
     while disk.failed < times:
-        path, told = folder / f"loop{loops}.jsonl", {}
+        path, told = folder / f"loop{loops}.jsonl", dict[int, int]()
         loops += 1
         opened = learner(path, seed=loops, strategy="rand")
         while len(opened.labels) < 30:

@@ -60,7 +60,7 @@ class FakeLabelStudio:
             if isinstance(failure, Exception):
                 raise failure
             return httpx.Response(failure, text="no")
-        path, body = request.url.path, json.loads(request.content) if request.content else None
+        path, body = request.url.path, json.loads(request.content or b"null")
         if path == "/api/token/refresh/":
             right = body["refresh"] == self.token
             return httpx.Response(200, json={"access": "short"}) if right else httpx.Response(401, json={})

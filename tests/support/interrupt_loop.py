@@ -83,7 +83,7 @@ def main(folder: Path, times: int, seed: int) -> None:
     attacker.start()
     while interrupts < times:
         path, loops = folder / f"loop{loops}.jsonl", loops + 1
-        opened, told = learner(path, seed=loops), {}
+        opened, told = learner(path, seed=loops), dict[int, int]()
         while len(opened.labels) < 40:
             try:
                 armed = True

@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from badge.journal import file as journal
 from small_loop import TRUTH, arguments, learner, quietly_read
 
 
@@ -75,7 +74,7 @@ def dies_at(step: int) -> None:
         return call
 
     for name in ("write", "fsync", "ftruncate", "lseek"):
-        setattr(journal.os, name, deadly(name, getattr(os, name)))
+        setattr(os, name, deadly(name, getattr(os, name)))
 
 
 def check_nothing_lost(path: Path) -> None:

@@ -94,7 +94,7 @@ def main(folder: Path, times: int, seed: int) -> None:
         ends.append(ends[-1] + len(line))
     states = {n: state(events[:n], path) for n in range(1, len(events) + 1)}
     numbers = {line: n for n, line in enumerate(whole.splitlines(), start=1)}
-    chance, found = random.Random(seed), Counter()
+    chance, found = random.Random(seed), Counter[str]()
     for _ in range(times):
         kind, data = mutated(whole, chance)
         path.write_bytes(data)

@@ -10,6 +10,7 @@ import json
 import queue
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def main(folder: Path, times: int, seed: int) -> None:
             repr(opened)
             time.sleep(0.01)
 
-    def guarded(work, *arguments) -> None:
+    def guarded(work: Callable[..., object], *arguments: object) -> None:
         try:
             work(*arguments)
         except BaseException as error:

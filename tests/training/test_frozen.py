@@ -17,8 +17,8 @@ import badge
 from badge.cli import app
 from badge.errors import InputError, ModelError, WriteError
 from badge.experiment import Cell, journal_path, run_cell
+from badge.models.answers import rows_of
 from badge.training import Frozen
-from badge.training.encoders import rows_of
 from badge.training.linear import fit_linear
 
 

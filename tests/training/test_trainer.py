@@ -307,8 +307,9 @@ def test_errors_state_condition_and_values() -> None:
         badge.Trainer(partial(mlp, 6, 4), lr=1e30, max_epochs=3).fit(x, y, rng())
     with pytest.raises(InputError, match="a function that makes a new network, not Sequential"):
         badge.Trainer(mlp(6, 4), lr=1.0)
-    wrong = {"lr": [0.0, float("nan"), "x", None], "device": ["gpu", 3.5], "target": ["high", 1.0], "batch_size": [0]}
-    for name, values in {**wrong, "max_epochs": [0], "patience": [1.5]}.items():
+    wrong: dict[str, list[object]] = {"lr": [0.0, float("nan"), "x", None], "device": ["gpu", 3.5]}
+    wrong |= {"target": ["high", 1.0], "batch_size": [0], "max_epochs": [0], "patience": [1.5]}
+    for name, values in wrong.items():
         for value in values:
             with pytest.raises(InputError, match=name):
                 badge.Trainer(**{"build": partial(mlp, 6, 4), "lr": 1.0, name: value})  # type: ignore[arg-type]
