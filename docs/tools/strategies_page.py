@@ -119,6 +119,13 @@ ABOUT = {
     ),
     "power-entropy": About("As `entropy`, with some chance for every example.", SCORES, POWER),
     "power-norm": About("Longest gradients, with some chance for every example.", "N·(C + D)", POWER),
+    "bald": About(
+        "The model has dropout layers (`badge.predict(model, pool, passes=20)`), or you have an ensemble (a list of models).",
+        "one pass over the pool for each answer, then N",
+        "Gal, Islam & Ghahramani, [Deep Bayesian Active Learning with Image "
+        "Data](https://arxiv.org/abs/1703.02910), ICML 2017",
+    ),
+    "power-bald": About("As `bald`, with some chance for every example.", "one pass for each answer, then N", POWER),
 }
 
 TOP = """\
@@ -154,8 +161,7 @@ def section(row: Spec) -> str:
         "",
         f"{row.picks[0].upper()}{row.picks[1:]}.",
         "",
-        f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)",
-        "",
+        *([] if row.passes else [f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)", ""]),
         f"- **Use it:** {about.when}",
         f"- **Reads:** {reads(row)}.",
         f"- **Cost:** {about.cost}.",

@@ -94,7 +94,7 @@ def test_numbers_stay_there_and_one_number_of_the_host_may_join() -> None:
 # --- selection ---------------------------------------------------------------------------------------------------------
 
 
-CASES = [(spec.name, np.float32) for spec in CATALOG]
+CASES = [(spec.name, np.float32) for spec in CATALOG if not spec.passes]
 CASES += [(name, dtype) for name in ("badge", "coreset", "kcenter-grad") for dtype in (np.float16, np.float64)]
 
 

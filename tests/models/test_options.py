@@ -25,7 +25,7 @@ NAMES = {f.name for f in fields(Options)} - {"embeddings"}
 
 def test_the_tables_of_options_agree() -> None:
     assert PassOptions.__optional_keys__ == NAMES == set(ABOUT)
-    assert ClusterOptions.__optional_keys__ == NAMES - {"device"}
+    assert ClusterOptions.__optional_keys__ == NAMES - {"device", "passes"}
     assert SAME_OUTPUTS <= NAMES
     given = inspect.get_annotations(Options)
     assert all(
@@ -36,7 +36,7 @@ def test_the_tables_of_options_agree() -> None:
 @pytest.mark.parametrize("door", [badge.predict, badge.select, badge.cluster.predict, badge.cluster.select])
 def test_every_argument_is_documented_in_place(door: Any) -> None:
     names = set(inspect.signature(door).parameters)
-    assert names >= NAMES - {"device"} and "options" not in names and "{options}" not in door.__doc__
+    assert names >= NAMES - {"device", "passes"} and "options" not in names and "{options}" not in door.__doc__
     said = {name.strip() for line in door.__doc__.splitlines() for name in line.split(":")[0].split(",")}
     assert names <= said
 

@@ -9,10 +9,12 @@ import hashlib
 
 import numpy as np
 import pytest
+import torch
 
 import badge
 from badge.core.catalog import STRATEGIES
 from badge.core.picks import PICKS_VERSION
+from badge.strategies.uncertainty import entropies
 
 #: the version of the picks that the hashes below are of
 VERSION = 1
@@ -38,6 +40,8 @@ HASHES: dict[str, str] = {
     "power-marg": "110f94f63f27",
     "power-entropy": "ab1b21a0cc6b",
     "power-norm": "3319953a451e",
+    "bald": "1d9bed34db95",
+    "power-bald": "635923108259",
 }
 
 
@@ -46,6 +50,7 @@ def picks_of(strategy: str) -> str:
     centres = rng.normal(size=(12, 16)) * 2
     z = np.concatenate([centres[rng.integers(12, size=600)] + rng.normal(size=(600, 16)), centres[:4]])
     out = badge.Outputs.from_logits(z @ rng.normal(size=(16, 5)) * 0.4, z)
+    out.expected_entropy = entropies(out)[:, None] * torch.from_numpy(rng.random((len(out), 1)))
     found = []
     for seed in range(3):
         for k in (1, 20):

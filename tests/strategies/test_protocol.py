@@ -27,6 +27,7 @@ core_rows = importlib.import_module("badge.core.rows")
 
 RNG = np.random.default_rng(0)
 OUT = badge.Outputs.from_logits(RNG.normal(size=(60, 3)), RNG.normal(size=(60, 5)))
+OUT.expected_entropy = torch.zeros(60, 1)
 
 
 def test_the_table_is_what_the_strategies_do() -> None:
@@ -39,6 +40,7 @@ def test_the_table_is_what_the_strategies_do() -> None:
         strategy(Watched(seen), 4, np.random.default_rng(0), labeled=OUT[:5])
         assert seen == row.reads, row.name
         many = badge.Outputs(OUT.probabilities, OUT.embeddings, multilabel=True)
+        many.expected_entropy = OUT.expected_entropy
         with nullcontext() if row.multilabel else pytest.raises(InputError, match="for multi-label outputs"):
             strategies.get(row.name)(many, 4, np.random.default_rng(0), labeled=many[:5])
         with nullcontext() if row.labeled != "required" else pytest.raises(InputError, match="conditioned on"):
@@ -51,6 +53,7 @@ class Watched(Outputs):
 
     def __init__(self, seen: set[str]) -> None:
         self._set(OUT.probabilities, OUT.embeddings)
+        self.expected_entropy = OUT.expected_entropy
         self.seen = seen
 
     def _there(self, array: Any, name: str) -> Any:

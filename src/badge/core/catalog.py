@@ -38,6 +38,8 @@ class Spec:
     paper: Literal["compared", "ablation", ""] = ""
     #: for the first batch, before any label
     cold: bool = False
+    #: it compares several passes or models: `badge.predict(model, pool, passes=20)`
+    passes: bool = False
 
 
 #: In the order in which tables and legends show them.
@@ -74,6 +76,8 @@ CATALOG: tuple[Spec, ...] = (
     Spec("power-marg", "drawn in proportion to one less the margin", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-entropy", "drawn in proportion to the entropy", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-norm", "drawn in proportion to the gradient's length", "Kirsch et al. 2023"),
+    Spec("bald", "several passes are each sure and do not agree", "Gal et al. 2017", PROBABILITIES, passes=True),
+    Spec("power-bald", "drawn in proportion to bald's score", "Kirsch et al. 2023", PROBABILITIES, passes=True),
 )
 # fmt: on
 

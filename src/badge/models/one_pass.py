@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -15,12 +15,13 @@ from torch import nn
 from badge.core.log import log
 from badge.core.names import path_of
 from badge.core.progress import bar
-from badge.errors import ModelError
+from badge.errors import InputError, ModelError
 from badge.models import batches, digest
 from badge.models.batches import Batches
 from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
+from badge.models.members import Members
 from badge.models.network import Network, Said, model_dtype, out_of_memory, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
@@ -48,13 +49,16 @@ class Pass:
     options: Options
     opened: OpenPool
     batches: Batches
-    runner: Network | Estimator | Replicas
+    runner: Network | Estimator | Replicas | Members
     smaller: Callable[[int], Batches] | None = None  # batches of another size, of a pool that has none of its own
 
     @classmethod
     def of(cls, model: Any, pool: Any, options: Options) -> Pass:
         if isinstance(model, type):
             raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
+        if isinstance(model, list | tuple) and len(model) > 1 and options.passes is None:
+            each = [cls.of(one, pool, options) for one in model]
+            return replace(each[0], runner=Members([cast("Network | Estimator", one.runner) for one in each]))
         if not isinstance(model, nn.Module):
             before, final = final_step(model)
             if before is None and is_skorch(final):
@@ -74,7 +78,11 @@ class Pass:
             def sized(size: int) -> Batches:
                 return batches.for_network(opened, plain, size, encoder, network.takes)
 
-            runner = Replicas(network, options.device) if isinstance(options.device, tuple) else network
+            runner: Network | Replicas | Members = network
+            if isinstance(options.device, tuple):
+                runner = Replicas(network, options.device)
+            elif options.passes is not None:
+                runner = Members([network], options.passes)
             smaller = None if opened.loader is not None else sized
             return cls(plain, pool, options, opened, sized(options.batch_size), runner, smaller)
         if not callable(getattr(model, "fit", None)):
@@ -93,6 +101,9 @@ class Pass:
 
     def outputs(self, out: str | os.PathLike[str] | None = None) -> Outputs:
         """Run the model over the pool; `out` is a directory to write to, from where an interrupted pass stopped."""
+        several = self.runner if isinstance(self.runner, Members) else None
+        if several is not None and out is not None:
+            raise InputError("what several passes or models say is kept in memory: leave out= away")
         sink: Sink = Arrays(self.rows) if out is None else self._store(out)
         wanted, started = self.options.embeddings, time.perf_counter()
         if sink.done:
@@ -107,12 +118,14 @@ class Pass:
                     sink.write(said if wanted != "only" else said._replace(probabilities=None))
                     advance(rows)
         outputs = sink.outputs()
+        if several is not None:
+            outputs.expected_entropy = torch.cat(several.entropies).cpu()
         log.info("%s said %r in %.2f s", type(self.model).__name__, outputs, time.perf_counter() - started)
         if not outputs.has_embeddings:
             log.info("no embeddings: %s", outputs.missing)
         return outputs
 
-    def _answers(self, run: Network | Estimator | Replicas, sink: Sink) -> Iterator[tuple[int, Said]]:
+    def _answers(self, run: Network | Estimator | Replicas | Members, sink: Sink) -> Iterator[tuple[int, Said]]:
         """(rows, what the model said) of the batches behind those that are done.
 
         A device that has no memory left gets batches of a quarter of the size, once.
@@ -142,7 +155,9 @@ class Pass:
         return Store(Writer(path_of(out, "out"), self.rows, identity), half)
 
 
-def _in_order(run: Network | Estimator | Replicas, some: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Said]]:
+def _in_order(
+    run: Network | Estimator | Replicas | Members, some: Iterable[tuple[int, Any]]
+) -> Iterator[tuple[int, Said]]:
     if isinstance(run, Replicas):
         return run.answers(some)
     return ((rows, run(rows, batch)) for rows, batch in some)

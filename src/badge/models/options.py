@@ -47,6 +47,7 @@ class PassOptions(ClusterOptions, total=False):
     """Options of `badge.predict` and `badge.select`."""
 
     device: Devices
+    passes: int | None
 
 
 #: What each option is for, as the doors' help says it.
@@ -62,6 +63,8 @@ ABOUT = {
     "multilabel": "True: each score is the logit of one label, and an example may have any number of labels. None: as the "
     "model says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).",
     "progress": "draw a progress bar on standard error.",
+    "passes": "run the model this many times with its dropout layers on, for bald; the probabilities are the mean. A list of "
+    "models in place of the model does the same for an ensemble.",
 }
 #: Options that do not change what the outputs are.
 SAME_OUTPUTS = frozenset({"batch_size", "device", "progress"})
@@ -80,6 +83,7 @@ class Options:
     autocast: bool | torch.dtype | None = None
     multilabel: bool | None = None
     progress: bool = False
+    passes: int | None = None
     embeddings: Embeddings = None
 
     def __post_init__(self) -> None:
@@ -90,6 +94,7 @@ class Options:
         keep("progress", flag(self.progress, "progress"))
         keep("multilabel", None if self.multilabel is None else flag(self.multilabel, "multilabel"))
         keep("max_length", None if self.max_length is None else whole(self.max_length, "max_length"))
+        keep("passes", None if self.passes is None else whole(self.passes, "passes"))
         keep("autocast", None if self.autocast is False else self.autocast)
         if not (self.autocast is None or self.autocast is True or isinstance(self.autocast, torch.dtype)):
             raise InputError(f"autocast must be True, a torch dtype or None, not {self.autocast!r:.60}")
@@ -102,6 +107,10 @@ class Options:
             keep("device", places[0] if len(places) == 1 else tuple(places))
         elif self.device is not None:
             usable_device(self.device)  # type: ignore[arg-type]
+        if self.passes is not None and (self.passes < 2 or isinstance(self.device, tuple) or self.embeddings == "only"):
+            raise InputError(
+                f"passes={self.passes}: two or more, on one device, for a strategy that reads probabilities"
+            )
         if self.tokenizer is not None and self.processor is not None:
             raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
         if self.reader is not None and not callable(self.reader):

@@ -53,6 +53,8 @@ class Outputs:
     _missing: str
     #: ‖h‖ of each row, [N, 1] in float64, where the check of the embeddings found them
     norms: RowSource | None = None
+    #: mean entropy of the single answers, [N, 1], where the probabilities are the mean of several passes or models
+    expected_entropy: RowSource | None = None
     #: the caller's names of the rows, where they came with the outputs
     ids: PartIds | NDArray[Any] | None = None
     #: where all of these rows, and no others, are on disk
@@ -130,13 +132,15 @@ class Outputs:
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
         out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
         out.norms = None if h is None or self.norms is None else change(cast(Tensor, self.norms))
+        entropy = self.expected_entropy
+        out.expected_entropy = None if p is None or entropy is None else change(cast(Tensor, entropy))
         return out
 
     def only(self, names: frozenset[str]) -> Outputs:
         """The same without what is not among `names`, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
         out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
-        out.norms = self.norms
+        out.norms, out.expected_entropy = self.norms, self.expected_entropy
         return out
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:

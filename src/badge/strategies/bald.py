@@ -1,4 +1,4 @@
-"""BALD: examples on which the members of an ensemble are each sure and do not agree."""
+"""BALD: examples on which several answers are each sure and do not agree."""
 
 from __future__ import annotations
 
@@ -12,52 +12,62 @@ from torch import Tensor
 from badge import samplers
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.protocol import Strategy, declare
+from badge.strategies.power import Power
+from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import entropies
 
-__all__ = ["bald", "mutual_information"]
+__all__ = ["bald", "mean_of", "mutual_information", "power_bald"]
 
 
-def mutual_information(members: Iterable[Outputs]) -> Tensor:
-    """H(mean of p_m) − mean of H(p_m) of every row, [N], in float64; the members are gone through once.
+def mean_of(members: Iterable[Outputs]) -> Outputs:
+    """The mean probabilities of several outputs of one pool, which `bald` can pick from; embeddings are the first one's.
 
-    Houlsby, Huszár, Ghahramani & Lengyel (2011, "Bayesian Active Learning for Classification and Preference Learning"), with
-    the members of an ensemble (or passes with dropout) as draws from the posterior, as in Gal, Islam & Ghahramani (2017). A
-    generator of outputs never has more than one of them in memory.
+    Members are gone through once, and of each row the mean and one number are kept: a generator of outputs never has more
+    than one of them in memory.
 
-    >>> sure = [Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])]
-    >>> [round(float(x), 4) for x in mutual_information(sure)]
-    [0.6931, 0.0]
+    >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
+    >>> pair.probabilities.tolist(), [round(float(x), 4) for x in mutual_information(pair)]
+    ([[0.5, 0.5], [0.5, 0.5]], [0.6931, 0.0])
     """
-    total, mean, count, multilabel = torch.zeros(0), torch.zeros(0), 0, False
+    total, entropy, first, count = torch.zeros(0), torch.zeros(0), Outputs.unread(0), 0
     for member in members:
         p, h = member.probabilities[:].double(), entropies(member)
         if count and p.shape != total.shape:
             raise InputError(f"members differ: probabilities {tuple(total.shape)} and {tuple(p.shape)}")
-        total, mean = (total + p, mean + h) if count else (p, h)
-        count, multilabel = count + 1, member.multilabel
+        total, entropy = (total.add_(p), entropy.add_(h)) if count else (p.clone(), h.clone())
+        first, count = first if count else member, count + 1
     if count < 2:
         raise InputError(f"bald needs two members or more that can disagree, not {count}")
-    together = Outputs.trusted(total / count, None, multilabel=multilabel)
-    return (entropies(together) - mean / count).clamp(min=0)
+    together = first.with_probabilities(total / count)
+    together.expected_entropy = entropy[:, None] / count
+    return together
 
 
-def bald(members: Iterable[Outputs]) -> Strategy:
-    """A strategy of largest mutual information; `Power(lambda outputs: mutual_information(members))` draws by it.
+def mutual_information(outputs: Outputs) -> Tensor:
+    """H(mean of p_m) − mean of H(p_m) of every row, [N], in float64.
+
+    Houlsby, Huszár, Ghahramani & Lengyel (2011, "Bayesian Active Learning for Classification and Preference Learning"), with
+    passes with dropout as draws from the posterior (Gal, Islam & Ghahramani 2017), or the members of an ensemble.
+    """
+    whole = entropies(outputs)
+    if outputs.expected_entropy is None:
+        raise InputError(
+            "bald compares several answers about each example: badge.predict(model, pool, passes=20) with dropout, or a list "
+            "of models in place of the model"
+        )
+    return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
+
+
+@listed("bald")
+def bald(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+    """The k examples of largest mutual information between label and model.
 
     >>> import badge
-    >>> members = [Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])]
-    >>> badge.select_from(members[0], k=1, strategy=bald(members)).tolist()
+    >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
+    >>> badge.select_from(pair, k=1, strategy="bald").tolist()
     [0]
     """
-    scores = mutual_information(members).numpy(force=True)
+    return samplers.topk(mutual_information(outputs).numpy(force=True), k, rng)
 
-    @declare(frozenset(), labeled="no")
-    def strategy(
-        outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
-    ) -> NDArray[np.int64]:
-        if len(outputs) != len(scores):
-            raise InputError(f"bald knows {len(scores)} rows, and {len(outputs)} are left: leave exclude out")
-        return samplers.topk(scores, k, rng)
 
-    return strategy
+power_bald = listed("power-bald")(Power(mutual_information))
