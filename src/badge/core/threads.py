@@ -9,8 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
 import torch
+
+from badge.core.importing import needs
 
 #: A product of at least this many multiply-adds runs on all threads: about 5 ms on one.
 PAYS = 2**27
@@ -54,3 +58,22 @@ def threads_for(products: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(1)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute on `count` threads, in torch and in the libraries below numpy. The last bits depend on this number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with _pools_of_threads().limit(limits=count):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)  # looks through all loaded libraries, which takes a while
+def _pools_of_threads() -> Any:
+    with needs("running experiments", "threadpoolctl", "study"):
+        from threadpoolctl import ThreadpoolController
+    return ThreadpoolController()

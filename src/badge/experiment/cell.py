@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,8 +21,8 @@ import numpy as np
 import torch
 
 from badge import data, strategies
-from badge.core.importing import needs
 from badge.core.numbers import positive, whole
+from badge.core.threads import threads
 from badge.data import Dataset
 from badge.errors import InputError
 from badge.experiment.held import Held, held
@@ -293,22 +292,3 @@ def load(name: str, seed: int, raw: bool, text: str | None, label: str | None, e
         return data.resolve(name, seed, standardise=not raw)
     encode = None if encoder is None else lambda texts: Frozen(encoder).prepare(texts).numpy()
     return data.load_file(name, seed, text, label, encode, standardise=not raw)
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Compute on `count` threads, in torch and in the libraries below numpy. The last bits depend on this number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with _pools_of_threads().limit(limits=count):
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@lru_cache(maxsize=1)  # looks through all loaded libraries, which takes a while
-def _pools_of_threads() -> Any:
-    with needs("running experiments", "threadpoolctl", "study"):
-        from threadpoolctl import ThreadpoolController
-    return ThreadpoolController()

@@ -13,13 +13,14 @@ import numpy as np
 from badge.stats.batches import Diversity, Timing, batch_diversity, round_times
 from badge.stats.budgets import Budgets, budget_notes, budget_values, label_budgets, saturation
 from badge.stats.cdf import Cdf, NormalizedErrors, error_cdf, normalized_errors
+from badge.stats.columns import OPTIONAL, REQUIRED, Note
 from badge.stats.coverage import capped_notes, coverage_notes
 from badge.stats.curves import Curve, Mean, learning_curve, mean_curve
 from badge.stats.flat import write, write_csv, write_parquet
 from badge.stats.labels_saved import LabelsSaved, Saving, labels_to_reach, saved_labels
 from badge.stats.penalty import Matrix, Penalty, beats, critical_value, group_by, penalty_matrix, t_score
 from badge.stats.reading import load
-from badge.stats.results import OPTIONAL, REQUIRED, Note, Results, Run, Setting
+from badge.stats.results import Results, Run, Setting
 
 __all__ = [
     "OPTIONAL", "REQUIRED", "Budgets", "Cdf", "Curve", "Diversity", "LabelsSaved", "Matrix", "Mean",

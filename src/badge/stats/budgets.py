@@ -10,8 +10,9 @@ import numpy as np
 from badge.core.catalog import REFERENCE
 from badge.errors import InputError
 from badge.stats.checks import check_setting
+from badge.stats.columns import Note
 from badge.stats.curves import Curve, learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Results, Setting
 
 #: `rand` counts as saturated where its mean accuracy reaches this share of its final value.
 SHARE = 0.99

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from badge.core.catalog import REFERENCE
 from badge.stats.budgets import ROUNDING, label_budgets
 from badge.stats.checks import compared
+from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Results, Setting
 
 
 class NormalizedErrors(NamedTuple):

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from badge.core.catalog import REFERENCE
-from badge.stats.results import Note, Results, Run
+from badge.stats.columns import Note
+from badge.stats.results import Results, Run
 
 #: The paper trains until the training accuracy exceeds this.
 TARGET = 0.99

@@ -20,7 +20,8 @@ from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
 from badge.errors import DataError, InputError
 from badge.stats.checks import check_results
-from badge.stats.results import OPTIONAL, REQUIRED, Results
+from badge.stats.columns import OPTIONAL, REQUIRED
+from badge.stats.results import Results
 
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
 from badge.stats.checks import compared
+from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
 from badge.stats.penalty import critical_value
-from badge.stats.results import Note, Results, Setting
+from badge.stats.results import Results, Setting
 
 #: Confidence of the intervals, and the bootstrap draws behind those of the medians.
 CONFIDENCE = 0.95

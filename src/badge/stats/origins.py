@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from badge.journal.runs import Start
-from badge.stats.results import Note, Setting
+from badge.stats.columns import Note
+from badge.stats.results import Setting
 
 #: Fields of a cell that may differ between the runs of one setting.
 _NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")

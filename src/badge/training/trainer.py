@@ -13,20 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from badge.core.arrays import as_array, native
 from badge.core.devices import usable_device
 from badge.core.log import log
-from badge.core.masks import unmasked
 from badge.core.numbers import positive, whole
 from badge.errors import BadgeError, InputError, ModelError
-from badge.models.batches import network_inputs
 from badge.models.inputs import bind, positional
-from badge.models.pools import open_pool
+from badge.training.examples import Inputs, each, on_device, parts_of
 from badge.training.pixels import take_pixels
 from badge.training.shallow import Shallow
-
-#: What a network is given: one tensor, or several by position or by name.
-Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
 _USED = "_badge_trainer_has_this"
@@ -121,7 +115,7 @@ class Trainer:
             InputError: examples and labels do not fit each other or the network.
         """
         start = time.perf_counter()
-        x, y = _on_device(examples, labels, self.device)
+        x, y = on_device(examples, labels, self.device)
         cuda = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda), torch.enable_grad():
             _seed(int(rng.integers(2**63)), self.device)
@@ -139,7 +133,7 @@ class Trainer:
         epochs, restarts = 0, 0
         while True:
             model = self._new_model()
-            take_pixels(model, *_arguments(model, _each(x, lambda part: part[:2])))
+            take_pixels(model, *_arguments(model, each(x, lambda part: part[:2])))
             inputs = _in_dtype_of(model, x)
             shallow = Shallow.of(model, inputs, y, self.lr)
             weights = [p for p in model.parameters() if p.requires_grad]
@@ -182,7 +176,7 @@ def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Ten
     classes = int(y.max()) + 1 if y.ndim == 1 else y.shape[1]
     for batch in batches:
         target = y.index_select(0, batch)
-        scores = _scores(model, _each(x, partial(torch.index_select, dim=0, index=batch)))
+        scores = _scores(model, each(x, partial(torch.index_select, dim=0, index=batch)))
         _check_scores(scores, classes, y.ndim > 1)
         optimizer.zero_grad()
         _loss(scores, target).backward()  # type: ignore[no-untyped-call]
@@ -206,24 +200,13 @@ def _scores(model: nn.Module, x: Inputs) -> Any:
     except BadgeError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        whole = any(not part.is_floating_point() for part in _parts(x))
+        whole = any(not part.is_floating_point() for part in parts_of(x))
         hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in str(error))
         raise ModelError(f"the network cannot be run on the examples: {error}{hint}") from error
 
 
 def _arguments(model: nn.Module, x: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return ((x,), {}) if isinstance(x, Tensor) else bind(model, x, positional(model))
-
-
-def _parts(x: Inputs) -> list[Tensor]:
-    return list(x.values()) if isinstance(x, dict) else list(x) if isinstance(x, tuple) else [x]
-
-
-def _each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
-    """Every tensor of the inputs, changed."""
-    if isinstance(x, dict):
-        return {name: change(part) for name, part in x.items()}
-    return tuple(change(part) for part in x) if isinstance(x, tuple) else change(x)
 
 
 def _check_scores(scores: Any, classes: int, labels: bool) -> None:
@@ -247,59 +230,8 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
     return batches
 
 
-def _on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
-    x = _stacked(examples)
-    parts = _parts(x)
-    given = as_array(labels, "labels")
-    if given.dtype.kind not in "iufbc":
-        raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
-    y = torch.as_tensor(given.astype(np.int64) if given.dtype.kind in "ub" else native(given))
-    if not parts or not all(isinstance(part, Tensor) and part.ndim and part.layout == torch.strided for part in parts):
-        raise InputError("examples must be arrays with one row per example")
-    n = len(parts[0])
-    if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
-        found = f"{n} examples with labels of shape {tuple(y.shape)}"
-        raise InputError(f"{found}: one label per example is needed (or a row of 0 and 1)")
-    if len(y) == 0:
-        raise InputError("nothing to train on: 0 labelled examples")
-    if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
-        least = "" if y.is_complex() else f" from {y.min().item()}"
-        raise InputError(f"labels must be whole numbers from 0, not {y.dtype}{least}")
-    if y.ndim == 2 and int(y.max()) > 1:
-        raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {int(y.max())}")
-    for part in parts:
-        if not part.is_floating_point() and part.dtype not in (torch.int32, torch.int64, torch.uint8):
-            wanted = "float32 is needed (int64 for token numbers, uint8 for images of 0 to 255)"
-            raise InputError(f"examples of dtype {part.dtype}: {wanted}")
-        if part.is_floating_point() and not part.sum(dtype=torch.float64).isfinite():
-            raise InputError("the examples hold NaN or inf: drop or repair these rows")
-    if len(y) == 1:  # seen twice, because BatchNorm cannot be trained on one
-        x, y = _each(x, lambda part: part.repeat(2, *[1] * (part.ndim - 1))), y.repeat(2, *[1] * (y.ndim - 1))
-    return _each(x, lambda part: part.to(device)), y.to(device, torch.int64)
-
-
-def _stacked(examples: Any) -> Inputs:
-    """All examples as tensors: a tensor or array without a copy, a map-style data set item by item, once."""
-    if isinstance(examples, Tensor):
-        return examples.detach()
-    examples = unmasked(examples, "examples")
-    if isinstance(examples, np.ndarray) and examples.dtype.kind in "fiub":
-        return torch.from_numpy(np.require(native(examples), requirements=["C", "W"]))
-    if isinstance(examples, tuple):
-        parts = (unmasked(part, "examples") for part in examples)
-        return tuple(torch.as_tensor(native(part) if isinstance(part, np.ndarray) else part) for part in parts)
-    pool = open_pool(examples)
-    try:
-        inputs: Inputs = network_inputs(pool.take(np.arange(pool.rows)))
-    except BadgeError:
-        raise
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"no tensor can be made of the examples: {error}") from error
-    return inputs
-
-
 def _in_dtype_of(model: nn.Module, x: Inputs) -> Inputs:
     """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
     kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    inputs: Inputs = _each(x, lambda part: part.to(kind) if part.is_floating_point() else part)
+    inputs: Inputs = each(x, lambda part: part.to(kind) if part.is_floating_point() else part)
     return inputs
