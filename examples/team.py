@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A team that labels
 #
-# Three people label one pool over weeks. Each example is labelled by two of them, some are skipped, one person is
-# careless. The learner keeps every answer in a journal, trains on the majority, says how far people agree and whether
-# more labels are worth it. With a browser the same loop is `badge label reviews.csv --people ann,ben,cat`.
+# Three people label one pool over weeks. Each example is labelled by two of them, and one person is careless. The
+# learner keeps every answer in a journal, trains on the majority, says how far people agree and whether more labels
+# are worth it. With a browser the same loop is `badge label reviews.csv --of 2 --people ann,ben,cat`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ def opened():
 
 
 # %% [markdown]
-# A week of work: ask for examples with two opinions each, tell what each person says, skip what nobody can decide.
+# A week of work: ask for examples with two opinions each, tell what each person says, decide where they differ.
 
 
 # %%

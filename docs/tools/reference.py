@@ -74,6 +74,11 @@ PYTHON: dict[str, Page] = {
             *(f"badge.samplers.{name}" for name in ("kmeanspp", "kcenter", "kdpp", "topk")),
         ),
     ),
+    "reference/testing.md": Page(
+        "Test your own",
+        "The tests that our own samplers and strategies pass, for yours. No test runner is needed.",
+        tuple(f"badge.testing.{name}" for name in ("check_strategy", "check_sampler", "kmeanspp_law", "kdpp_law")),
+    ),
     "reference/data.md": Page(
         "Data and experiments",
         "The paper's data sets and protocol. [Run experiments](../experiments.md) from the command line, or from Python:",

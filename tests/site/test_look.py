@@ -8,7 +8,10 @@ import pytest
 
 from pages import check
 
-PAGES = ["", "which-strategy/", "loop/", "results/", "selection/"]
+PAGES = [
+    "", "which-strategy/", "strategies/", "tutorials/images/", "how-to/", "loop/", "labelling/", "explanation/mathematics/",
+    "reference/select/", "reference/commands/", "reference/http/", "data-types/", "faq/", "results/", "contributing/",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

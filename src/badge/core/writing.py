@@ -15,7 +15,11 @@ from badge.errors import WriteError
 
 
 def cache_folder() -> Path:
-    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place."""
+    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place.
+
+    >>> cache_folder().name
+    'badge'
+    """
     if chosen := os.environ.get("XDG_CACHE_HOME"):
         return Path(chosen) / "badge"
     if sys.platform == "win32":

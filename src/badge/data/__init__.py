@@ -122,6 +122,11 @@ def check_name(name: str) -> None:
 
     Raises:
         UnknownNameError: it is none of these.
+
+    >>> check_name("digits")
+    >>> check_name("digit")
+    Traceback (most recent call last):
+    badge.errors.UnknownNameError: unknown data set 'digit'...
     """
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
     if not known and files.own_file(name) is None:
@@ -146,6 +151,9 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
     Raises:
         UnknownNameError: there is no such set.
         DataError: the file is damaged or cannot be had.
+
+    >>> resolve("digits").classes
+    10
     """
     if is_own_file(name):
         return load_file(name, seed, standardise=standardise)

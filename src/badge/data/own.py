@@ -24,6 +24,9 @@ def is_own_file(name: str) -> bool:
 
     Args:
         name: as `--data` takes it.
+
+    >>> is_own_file("reviews.csv"), is_own_file("digits")
+    (True, False)
     """
     return ":" not in name and is_table(Path(name)) and Path(name).suffix != ".npz"
 

@@ -141,6 +141,13 @@ def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, ac
     Raises:
         JournalError: the journal is of another cell, damaged or in use.
         DataError: the data cannot be had.
+
+    >>> import tempfile
+    >>> from badge import stats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_cell(Cell("digits", "mlp", "rand", batch_size=20, initial=20, labels=40, max_epochs=5), Path(folder))
+    ...     stats.load(folder)
+    Results(1 run of 1 strategy in 1 setting, 2 rows)
     """
     with Journal(journal_path(cell, folder), sync=False) as journal:
         continue_cell(journal, cell, notify)

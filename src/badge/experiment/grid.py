@@ -45,6 +45,13 @@ def read_grid(path: str | Path) -> list[Cell]:
 
     Raises:
         InputError: a key or a value is wrong.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "grid.toml"
+    ...     _ = path.write_text('strategy = ["badge", "rand"]\\ndata = "digits"\\nmodel = "mlp"\\nbatch_size = 50\\nseeds=1')
+    ...     [cell.strategy for cell in read_grid(path)]
+    ['badge', 'rand']
     """
     path = path_of(path, "a grid file")
     if path.exists() and not path.is_file():

@@ -25,6 +25,10 @@ def journal_path(cell: Cell, folder: Path) -> Path:
     Args:
         cell: of the run.
         folder: of the journals.
+
+    >>> from badge.experiment import Cell
+    >>> journal_path(Cell("digits", "mlp", "rand", batch_size=50), Path("runs")).name
+    'digits-mlp-b50-rand-s0.jsonl'
     """
     return folder / f"{cell.name}.jsonl"
 
@@ -40,6 +44,10 @@ def finished(cell: Cell, folder: Path) -> bool:
 
     Raises:
         JournalError: the journal is of another cell.
+
+    >>> from badge.experiment import Cell
+    >>> finished(Cell("digits", "mlp", "rand", batch_size=50), Path("no such folder"))
+    False
     """
     path = journal_path(cell, folder)
     ends = first_and_last(path)

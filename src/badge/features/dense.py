@@ -51,7 +51,11 @@ class Dense(Features):
 
     @classmethod
     def embeddings(cls, outputs: Outputs) -> Dense:
-        """The embeddings of outputs, with their norms where these are known."""
+        """The embeddings of outputs, with their norms where these are known.
+
+        Args:
+            outputs: what a model says about a pool.
+        """
         self = cls.trusted(outputs.embeddings)
         self.norms = outputs.norms
         return self

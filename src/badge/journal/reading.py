@@ -51,6 +51,15 @@ def records_of(path: str | os.PathLike[str]) -> list[Record]:
 
     Raises:
         JournalError: a line is damaged or missing.
+
+    >>> import tempfile, pathlib
+    >>> from badge.journal import Journal
+    >>> from badge.journal.events import Skip
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> with Journal(path) as journal:
+    ...     journal.append(Skip(ids=[3]))
+    >>> records_of(path)[0].ids
+    [3]
     """
     return [typed(event) for event in read(path)]
 

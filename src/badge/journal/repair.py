@@ -43,6 +43,12 @@ def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
     Returns:
         [(line number, what is wrong)], or [] for a sound journal.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> _ = path.write_text("not a journal\\n")
+    >>> examine(path)
+    [(1, 'a line without number and checksum')]
     """
     file = path_of(path, "a journal")
     beside = read_last(file)

@@ -62,6 +62,12 @@ def build(
     Raises:
         InputError: a strategy is not in the results; a format is unknown.
         WriteError: the folder cannot be written.
+
+    >>> import tempfile
+    >>> from badge import stats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     build(stats.example(), folder, workers=1).page.name
+    'report.html'
     """
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
         if find_spec(package) is None:

@@ -51,6 +51,10 @@ def round_times(results: Results, setting: Setting, strategy: str) -> Timing:
 
     Returns:
         Mean curves over the number of labels.
+
+    >>> from badge.stats import example
+    >>> round_times(example(), example().settings[0], "badge").select.mean.tolist()
+    []
     """
     return Timing(*(_mean(results, setting, strategy, f"{part}_seconds") for part in Timing._fields))
 

@@ -38,6 +38,13 @@ def write(results: Results, path: str | Path) -> None:
 
     Raises:
         WriteError: it cannot be written.
+
+    >>> import tempfile
+    >>> from badge import stats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(stats.example(), Path(folder) / "runs.csv.gz")
+    ...     stats.load(Path(folder) / "runs.csv.gz")
+    Results(6 runs of 2 strategies in 1 setting, 30 rows)
     """
     name = path_of(path, "the table").name.lower()
     if name.endswith(PARQUET):

@@ -130,6 +130,10 @@ def declaration(strategy: Any) -> Declaration:
 
     Returns:
         A `Declaration`: `reads`, `blocks`, `labeled`.
+
+    >>> from badge import strategies
+    >>> strategies.declaration(strategies.get("marg")).labeled
+    'no'
     """
     said = {name: getattr(strategy, name) for name in ("reads", "blocks", "labeled") if hasattr(strategy, name)}
     return Declaration(**said)

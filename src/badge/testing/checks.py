@@ -44,11 +44,15 @@ def check_sampler(
     - k, features and a generator that mean nothing are refused, with ValueError or TypeError.
     - With `law`, its draws of 2 from 5 rows follow that law.
 
-    sampler: the function `(features, k, rng)`.
-    law:     `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. Where all tuples
-             are ascending the law is one of sets, and the order of the picks does not matter.
-    refuses: errors with which the sampler may refuse a pool, as a k-DPP does above the rank of its kernel.
-    draws:   how many draws are compared with the law.
+    Args:
+        sampler: the function `(features, k, rng)`.
+        law: `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. Where all tuples
+            are ascending the law is one of sets, and the order of the picks does not matter.
+        refuses: errors with which the sampler may refuse a pool, as a k-DPP does above the rank of its kernel.
+        draws: number of draws that are compared with the law.
+
+    Raises:
+        AssertionError: it does not; one line says what is wrong, and on which pool.
 
     >>> import badge
     >>> from badge.testing import check_sampler, kmeanspp_law
@@ -86,12 +90,16 @@ def check_strategy(
     - One with memory goes on from `restore(state())`, through JSON, as it would have gone on itself.
     - With `law`, its draws of 2 from 5 examples follow that law.
 
-    strategy: a name, or a callable `(outputs, k, rng, labeled=None)`.
-    law:      `law(outputs, k)` gives the probability of each outcome, a tuple of positions. Where all tuples are
-              ascending the law is one of sets, and the order of the picks does not matter. The strategy is given no
-              labelled examples, or the first of the five where it requires some.
-    refuses:  errors with which the strategy may refuse a pool.
-    draws:    how many draws are compared with the law.
+    Args:
+        strategy: a name, or a callable `(outputs, k, rng, labeled=None)`.
+        law: `law(outputs, k)` gives the probability of each outcome, a tuple of positions. Where all tuples are ascending
+            the law is one of sets, and the order of the picks does not matter. The strategy is given no labelled examples,
+            or the first of the five where it requires some.
+        refuses: errors with which the strategy may refuse a pool.
+        draws: number of draws that are compared with the law.
+
+    Raises:
+        AssertionError: it does not; one line says what is wrong, and on which pool.
 
     >>> from badge.testing import check_strategy
     >>> check_strategy("marg")

@@ -76,6 +76,15 @@ def kmeanspp_law(
 ) -> Law:
     """The probability of every ordered draw of k rows by k-means++ (appendix A of the paper, without repeats).
 
+    Args:
+        x: [N, D].
+        k: number of rows drawn.
+        first: "uniform" or "max-norm".
+        given: rows that count as drawn already.
+
+    Returns:
+        {positions in pick order: probability}.
+
     >>> law = kmeanspp_law(np.array([[0.0], [1.0], [3.0]]), 2)
     >>> round(law[0, 1], 4), round(law[0, 2], 4)  # after 0 the others weigh 1 and 9
     (0.0333, 0.3)
@@ -101,6 +110,13 @@ def kmeanspp_law(
 
 def kdpp_law(x: NDArray[np.float64], k: int) -> Law:
     """The probability of every set of k rows of x, in ascending order: proportional to the determinant of its Gram matrix.
+
+    Args:
+        x: [N, D].
+        k: number of rows drawn.
+
+    Returns:
+        {positions, ascending: probability}.
 
     >>> kdpp_law(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 2)
     {(0, 1): 0.0, (0, 2): 0.5, (1, 2): 0.5}
