@@ -26,8 +26,8 @@ def report(
     source: _Source,
     out: Annotated[Path, Option("--out", "-o", help="The folder to write to.")] = Path("report"),
     strategies: Strategies = None,
-    png: Annotated[bool, typer.Option("--png", help="Write every figure as PNG too.")] = False,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Write every figure as PDF too.")] = False,
+    png: Annotated[bool, Option("--png", help="Write every figure as PNG too.")] = False,
+    pdf: Annotated[bool, Option("--pdf", help="Write every figure as PDF too.")] = False,
 ) -> None:
     """Write report.html, every figure as SVG, and every table as CSV, those for a paper as LaTeX too.
 
