@@ -20,8 +20,6 @@ from badge.models.digest import whole_digest
 from badge.models.inputs import LABEL_KEYS
 from badge.models.pools import is_hf_dataset, open_pool
 
-__all__ = ["Plan", "inputs_of", "is_ray_dataset", "light", "piece", "plan", "quiet_in_order"]
-
 
 @dataclass(frozen=True)
 class Plan:

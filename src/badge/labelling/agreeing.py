@@ -10,8 +10,6 @@ from typing import Any
 from badge.labelling.items import Items
 from badge.learner import ActiveLearner
 
-__all__ = ["agreement_of", "disagreements"]
-
 #: disagreements that one page shows
 ROWS = 100
 #: pairs of classes that are confused most

@@ -13,8 +13,6 @@ from badge.learner import ActiveLearner
 from badge.learner.advice import wilson
 from badge.learner.team import Team, TestPoint
 
-__all__ = ["Board"]
-
 #: rows of the list of labels on one page
 ROWS = 50
 #: characters of a text in it

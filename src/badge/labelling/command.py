@@ -21,8 +21,6 @@ from badge.labelling.session import Session
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
-__all__ = ["Options", "run"]
-
 
 @dataclass(frozen=True)
 class Options:

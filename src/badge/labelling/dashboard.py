@@ -12,8 +12,6 @@ from badge.labelling.board import tested
 from badge.labelling.people import People
 from badge.learner import ActiveLearner
 
-__all__ = ["dashboard"]
-
 #: hours that the table shows
 HOURS = 8
 

@@ -12,8 +12,6 @@ from badge.labelling.people import People
 from badge.labelling.saving import save_model
 from badge.labelling.session import Reply, Session
 
-__all__ = ["Desk"]
-
 
 class Desk:
     """Calls of the other pages, over one session. A request that comes twice has one effect."""

@@ -19,8 +19,6 @@ from badge.core.progress import bar
 from badge.errors import DataError, MissingExtraError
 from badge.labelling.strips import png_size, reduced_png
 
-__all__ = ["ENDINGS", "ImageFiles", "ImageFolder", "picture_of"]
-
 #: files with these endings are images; nothing else is ever served
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
 #: what Pillow raises about a file that is no image, is damaged, or is too large

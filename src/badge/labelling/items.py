@@ -11,8 +11,6 @@ from typing import Any
 from badge.errors import DataError, InputError
 from badge.labelling.sources import Id, Source
 
-__all__ = ["Items"]
-
 
 class Items:
     """Ids go to the browser as text, since JavaScript rounds whole numbers above 2⁵³.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from badge.labelling.sources import Id
 
-__all__ = ["Loan", "Loans"]
-
 #: seconds after which an item that nobody answers or renews goes to somebody else
 LOAN_SECONDS = 600.0
 

@@ -22,8 +22,6 @@ from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
-__all__ = ["Images", "Table", "Texts", "classes_of", "trainer_of"]
-
 #: columns that TF-IDF is reduced to; texts that the reduction is learnt from
 TEXT_COLUMNS, TEXT_SAMPLE = 256, 20_000
 #: pixels along a side, channels of the first layer and epochs of the network for images

@@ -13,8 +13,6 @@ from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
 from badge.training.fit import prepared
 
-__all__ = ["Picker"]
-
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
 #: batches that wait for the answers of others, if several people are asked

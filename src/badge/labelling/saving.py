@@ -14,8 +14,6 @@ from badge.models import predict
 from badge.training import Frozen
 from badge.training.fit import align
 
-__all__ = ["Saved", "load", "save_model"]
-
 PREDICT = '''"""The class of new items, by the model in this folder. `badge` has to be installed.
 
     python predict.py "a text" "another text"        images: names of files; rows of a table: JSON objects

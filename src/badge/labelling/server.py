@@ -17,8 +17,6 @@ from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
 from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
 
-__all__ = ["app_of", "is_local", "serve", "shown_host"]
-
 STATIC = {"label.css": "text/css"} | {
     f"{name}.js": "text/javascript"
     for name in ("api", "classes", "dialogs", "disagreements", "draw", "find", "label", "overview", "review", "team")

@@ -12,8 +12,6 @@ from badge.errors import DataError
 from badge.labelling.images import ImageFolder
 from badge.tables import NOTHING, Told, read_lines, read_table
 
-__all__ = ["Source", "open_source"]
-
 Kind = Literal["text", "image", "row"]
 Id = int | str
 #: names of columns that are taken for the ids and for the text where none is named

@@ -10,8 +10,6 @@ from itertools import combinations
 
 from badge.journal.events import Id
 
-__all__ = ["Agreement", "agreement", "cohen_kappa"]
-
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     """κ = (p_o − p_e) / (1 − p_e): agreement of two labellings beyond what chance gives (Cohen 1960); NaN for 0 / 0.

@@ -12,8 +12,6 @@ from badge.outputs import Outputs
 from badge.strategies import Strategy
 from badge.training.fit import is_estimator
 
-__all__ = ["check_arguments", "first_batch"]
-
 
 def check_arguments(trainer: Any, journal: Any, initial: Any, predict: Any) -> None:
     if not hasattr(trainer, "fit"):

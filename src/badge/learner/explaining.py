@@ -12,8 +12,6 @@ from badge.learner.ledger import Ledger
 from badge.outputs import Outputs
 from badge.strategies.explain import Explanation, explain
 
-__all__ = ["explained", "last_pick"]
-
 
 def last_pick(now: Ledger) -> tuple[int, e.Ask]:
     """The last ask, which a model must have answered, and the number of its event."""

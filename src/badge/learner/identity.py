@@ -14,8 +14,6 @@ from badge.learner.ids import Ids
 from badge.models.digest import sample_digest, sample_of
 from badge.models.pools import open_pool
 
-__all__ = ["check_pool", "identify"]
-
 #: columns of a table whose types are recorded
 MOST_COLUMNS = 1000
 

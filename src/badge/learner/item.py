@@ -7,8 +7,6 @@ from typing import Any
 
 from badge.learner.ledger import Ledger
 
-__all__ = ["Item", "item_in"]
-
 
 @dataclass(frozen=True)
 class Item:

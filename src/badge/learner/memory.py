@@ -9,8 +9,6 @@ from typing import Any
 from badge.errors import InputError
 from badge.journal.events import Memory
 
-__all__ = ["changes", "merged", "plain_state"]
-
 
 def plain_state(strategy: Any) -> dict[str, Any]:
     """What a strategy remembers, as a journal gives it back: text keys, lists, plain numbers."""

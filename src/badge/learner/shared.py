@@ -11,8 +11,6 @@ from badge.learner.classes import Code
 if TYPE_CHECKING:
     from badge.learner.ledger import Ledger
 
-__all__ = ["SharedEvent", "fold"]
-
 SharedEvent = e.Decide | e.Remark | e.SetAside
 
 

@@ -10,8 +10,6 @@ from badge.learner.classes import Classes
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 
-__all__ = ["restored", "state_of"]
-
 _PLAIN = {type(None), bool, int, float, str}
 _PARTS: dict[str, type[e.Part]] = {kind.__name__: kind for kind in (e.PoolId, e.Stop)}
 _APART = ("ids", "classes", "busy")

@@ -15,8 +15,6 @@ from badge.journal.events import Id
 if TYPE_CHECKING:
     from badge.learner.ledger import Ledger
 
-__all__ = ["fold", "known_to", "mentioned"]
-
 
 def mentioned(records: Iterable[e.Record]) -> set[Id]:
     """Every id that a journal speaks of."""

@@ -8,8 +8,6 @@ from torch import Tensor
 from badge.errors import ModelError
 from badge.models.heads import Call
 
-__all__ = ["are_labels", "own_link", "probabilities"]
-
 
 def are_labels(said: bool | None, link: str, columns: int) -> bool:
     """Whether probabilities are one for each label: as was said, or because the model ends in a sigmoid."""

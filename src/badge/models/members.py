@@ -15,8 +15,6 @@ from badge.models.network import Network, Run, Said
 from badge.outputs import Outputs
 from badge.strategies.bald import mean_of
 
-__all__ = ["Members"]
-
 
 class Members:
     """Runs each batch several times and keeps the mean probabilities, and the mean entropy of the single answers.

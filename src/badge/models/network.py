@@ -15,9 +15,6 @@ from badge.models.borrowed import borrowed
 from badge.models.options import Options
 from badge.outputs.sparse import SparseRows
 
-__all__ = ["Network", "Run", "Said", "model_dtype", "out_of_memory", "says_multilabel", "unwrap"]
-
-
 #: why outputs hold no embeddings where predict was told to leave them out
 NOT_ASKED = "the pass was made with embeddings=False"
 

@@ -31,8 +31,6 @@ from badge.models.text_pairs import check_pairs, known_classes
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 
-__all__ = ["READER", "Pass"]
-
 #: A model may carry its tokenizer or processor under this name; `frozen.join(model)` gives such models.
 READER = "badge_reader"
 

@@ -19,8 +19,6 @@ from badge.models.heads import named_head
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ClusterOptions", "Devices", "Embeddings", "Options", "PassOptions", "takes_options"]
-
 #: Which part of the outputs is asked for; `badge.predict` says what each value means.
 Embeddings = bool | Literal["only"] | None
 

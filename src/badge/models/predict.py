@@ -20,8 +20,6 @@ from badge.strategies.request import Request
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["predict", "select"]
-
 
 @takes_options(PassOptions)
 def predict(

@@ -14,8 +14,6 @@ import torch
 from badge.errors import ModelError
 from badge.models.network import Network, Said
 
-__all__ = ["Replicas"]
-
 
 class Replicas:
     """Copies of a network on the devices of a list; the first device has the network itself.

@@ -12,8 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from badge.models.heads import Call, Recorder
 
-__all__ = ["ScriptRecorder", "is_scripted"]
-
 
 def is_scripted(model: nn.Module) -> bool:
     return isinstance(model, torch.jit.ScriptModule)

@@ -21,8 +21,6 @@ from badge.outputs.checks import check_rows, check_scale
 from badge.outputs.sparse import SparseRows
 from badge.outputs.store import FLUSH_SECONDS, Writer
 
-__all__ = ["Arrays", "Sink", "Store"]
-
 #: why outputs hold no probabilities where embeddings were all that was asked for
 NO_PROBABILITIES = "the pass was made for embeddings only"
 #: Rows are looked through when they have gathered to about this many bytes.

@@ -8,8 +8,6 @@ from typing import Any
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS
 
-__all__ = ["is_frame", "listed", "series", "without_label_columns"]
-
 
 def is_frame(pool: Any) -> bool:
     """Whether `pool` is a table or column of polars; a lazy one, or one of pyarrow, is an error that says what to do."""

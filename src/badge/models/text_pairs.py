@@ -10,8 +10,6 @@ import numpy as np
 from badge.errors import InputError
 from badge.models.inputs import is_pair
 
-__all__ = ["check_pairs", "known_classes"]
-
 #: Items that are looked at, evenly over the pool.
 SAMPLE = 64
 #: A column is taken for labels where a value stands for at least this many items, and no value is longer than a name.

@@ -16,8 +16,6 @@ import numpy as np
 from badge.core.writing import writing_to
 from badge.errors import InputError
 
-__all__ = ["FILE", "Progress", "checksum", "read_progress", "same_rows", "write_progress"]
-
 FILE = "progress"
 #: Bytes of an array that are read at once.
 PIECE = 2**24

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from badge.core.rows import Remaining
 
-__all__ = ["SparseRows"]
-
 #: float32 holds every whole number up to this one.
 SINGLE_WHOLE = 2**24
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from badge.stats import Matrix, Mean, Results, Setting, learning_curve, mean_curve
 
-__all__ = ["Dots", "Drawing", "Heat", "Line", "Lines", "accuracy_lines", "mean_lines", "slug", "thinned", "zoom_window"]
-
 #: Bytes of the name of a figure's file, without its ending; systems allow 255.
 LONGEST = 180
 #: More points than this on one curve cannot be told apart at the figures' size.

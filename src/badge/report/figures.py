@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "draw", "fill", "learning_curves"]
-
 #: Width of every figure in inches: narrow, so that its text stays legible on a phone.
 WIDTH = 4.4
 #: The fill of a matrix cell; its opacity says how large the entry is, so that it works on white and on black.

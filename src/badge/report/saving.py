@@ -22,8 +22,6 @@ from badge.report.style import INK, RC
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "drawing_pool", "inline", "save", "save_all", "svg_text"]
-
 DPI = 160
 #: What a report writes its figures as on request, beside SVG.
 FORMATS = ("png", "pdf")

@@ -10,8 +10,6 @@ from torch import Tensor
 from badge.features import Exact, Rows
 from badge.samplers.nearest import Lens
 
-__all__ = ["accept", "behind", "near"]
-
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     """[n, n]: where row j stands before row i, and their squared distance is at most the threshold of i.

@@ -16,8 +16,6 @@ from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import check_features
 
-__all__ = ["check_k", "sampler"]
-
 Sampler = TypeVar("Sampler", bound=Callable[..., Any])
 
 

@@ -18,8 +18,6 @@ from badge.features import Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
 
-__all__ = ["Ball", "Cover", "Gauss"]
-
 #: Kernel values below this are left out of bounds; their sum is added back, and so is the rounding of coverage.
 TINY = 1e-7
 #: Candidates in one product, and targets: the block of kernel values stays in cache.

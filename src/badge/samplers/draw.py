@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_proportion", "places", "places_in_rows"]
-
 
 def places(cumulative: NDArray[np.float64], at: Any) -> NDArray[np.int64]:
     """Where a cumulative sum first exceeds each of `at`; rounding does not lead behind the last entry that has mass.

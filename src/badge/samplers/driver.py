@@ -13,8 +13,6 @@ from badge.features import Rows
 from badge.samplers.nearest import Centres, Tuning
 from badge.samplers.shard import News, Shard
 
-__all__ = ["Driver", "answers"]
-
 Answer = TypeVar("Answer")
 
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from badge.samplers.draw import places_in_rows
 
-__all__ = ["SEGMENT", "Envelope", "Masses", "Upper"]
-
 #: Positions of a segment. With LEAF this is part of what the picks are: with another value a seed has other picks.
 SEGMENT = 4096
 #: Positions of a leaf: 64 leaves of 64 rows are looked at to find a row in a segment.

@@ -26,8 +26,6 @@ from torch import Tensor
 from badge.features import Dense, Features
 from badge.features.rows import resolution
 
-__all__ = ["Blocks", "Information", "Vectors", "forward_backward"]
-
 #: Forward steps per pick.
 OVERSAMPLE = 2
 #: Scores that differ by less than this share are equal: the lowest position wins.

@@ -21,8 +21,6 @@ from badge.samplers.driver import Driver
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import SETTLED, Shard, Top
 
-__all__ = ["kcenter", "kcenter_over"]
-
 #: The relative error of a squared distance from a product in float64 is below this.
 ROUNDING = 256 * np.finfo(np.float64).eps
 

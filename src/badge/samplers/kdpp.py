@@ -20,8 +20,6 @@ from badge.samplers.checks import sampler
 from badge.samplers.draw import in_proportion
 from badge.samplers.swap_chain import swap_chain
 
-__all__ = ["kdpp"]
-
 #: `exact` decomposes a matrix of this size at most: 128 MB in float64, well under a minute.
 EXACT_LIMIT = 4096
 

@@ -35,8 +35,6 @@ from badge.samplers.envelope import Envelope
 from badge.samplers.nearest import Lens, Tuning, sum_of_norms
 from badge.samplers.shard import Events, Shard, Survivors, by_norms
 
-__all__ = ["kmeanspp", "kmeanspp_over"]
-
 # Changing any of these constants changes the picks for a given seed.
 
 #: Check after CHECK events whether to rebuild U, then each time the number of events doubles.

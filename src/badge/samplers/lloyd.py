@@ -20,8 +20,6 @@ from badge.samplers.checks import sampler
 from badge.samplers.kmeanspp import kmeanspp
 from badge.samplers.nearest.lowest import GROUPS, Lowest
 
-__all__ = ["lloyd", "lloyd_from", "nearest_mean_distance"]
-
 #: Rows at a time: they and their distances stay in cache.
 ROWS = 2048
 #: Below any mass.

@@ -14,8 +14,6 @@ from badge.samplers.checks import check_k
 from badge.samplers.coverage import TIE, Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
-__all__ = ["plain_bait", "plain_coverage", "plain_kcenter", "plain_kmeanspp", "plain_lloyd"]
-
 
 def plain_kmeanspp(
     features: Features,

@@ -20,8 +20,6 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses
 from badge.samplers.nearest import Bounds, Centres, Tuning, sum_of_norms
 
-__all__ = ["Events", "News", "Sent", "Shard", "Survivors", "Top", "by_norms"]
-
 #: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
 GLANCE = 16
 #: Rows that furthest-first has ahead of all others before it answers.

@@ -23,8 +23,6 @@ from torch import Tensor
 from badge.errors import RankError
 from badge.features import Features, Rows
 
-__all__ = ["independent_rows", "swap_chain", "uniform_rows"]
-
 #: Proposals evaluated together.
 BLOCK = 64
 #: B is computed again when a row of (Gram matrix · B) is off the identity by more than this.

@@ -16,8 +16,6 @@ from badge.errors import InputError
 from badge.samplers.checks import check_k
 from badge.samplers.driver import answers
 
-__all__ = ["Score", "topk", "topk_by", "topk_over"]
-
 #: rows of a pool, [n, C] in float64 -> a number for each
 Score = Callable[[Tensor], Tensor]
 

@@ -16,8 +16,6 @@ from badge.outputs import Outputs
 from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward
 from badge.strategies.protocol import listed
 
-__all__ = ["bait", "bait_binary"]
-
 #: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
 STRENGTH = 0.01
 #: The largest matrix of Fisher information, C·D, and the most C × C numbers that are kept of a pool.

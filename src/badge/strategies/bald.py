@@ -16,8 +16,6 @@ from badge.strategies.power import Power
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import entropies
 
-__all__ = ["bald", "mean_of", "mutual_information", "power_bald"]
-
 
 def mean_of(members: Iterable[Outputs]) -> Outputs:
     """The mean probabilities of several outputs of one pool, which `bald` can pick from; embeddings are the first one's.

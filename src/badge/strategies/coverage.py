@@ -19,8 +19,6 @@ from badge.samplers.lloyd import lloyd
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import doubt
 
-__all__ = ["maxherding", "probcover", "uherding"]
-
 #: σ before there are two labelled rows at different places; MaxHerding's σ always.
 WIDTH = 1.0
 #: ProbCover: the share of balls that hold one cluster only, and how many balls are looked at.

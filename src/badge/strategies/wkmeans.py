@@ -17,8 +17,6 @@ from badge.samplers.lloyd import lloyd_from
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import doubt
 
-__all__ = ["wkmeans"]
-
 
 @listed("wkmeans")
 def wkmeans(

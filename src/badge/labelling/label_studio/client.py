@@ -13,8 +13,6 @@ from urllib.parse import urljoin, urlsplit
 
 from badge.errors import InputError, MissingExtraError, ServerError
 
-__all__ = ["Client"]
-
 #: Tasks or predictions in one request.
 PAGE = 500
 #: Seconds to wait before each retry of a request that found no server, or a server that is starting or stopping.

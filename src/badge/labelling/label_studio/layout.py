@@ -10,8 +10,6 @@ from xml.etree import ElementTree
 from badge.errors import InputError
 from badge.labelling.sources import Kind
 
-__all__ = ["Layout", "layout_of"]
-
 KINDS: dict[str, Kind] = {"Text": "text", "HyperText": "text", "Image": "image"}
 
 

@@ -17,8 +17,6 @@ from badge.labelling.label_studio.rounds import Picks
 from badge.labelling.models import trainer_of
 from badge.learner import ActiveLearner
 
-__all__ = ["fetched", "picks_for"]
-
 
 def picks_for(
     client: Client, *, strategy: str, seed: int, encoder: str | None = None, model: str | None = None

@@ -14,8 +14,6 @@ from typing import Any
 
 from badge.labelling.label_studio.layout import Layout
 
-__all__ = ["Project", "majority", "read"]
-
 
 @dataclass(frozen=True)
 class Project:

@@ -19,8 +19,6 @@ from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.layout import Layout, layout_of
 from badge.labelling.label_studio.project import Project, read
 
-__all__ = ["Picks", "Round", "Settings", "run_round", "watch"]
-
 #: Our model versions start with this. We delete no others.
 PREFIX = "badge-"
 SAMPLING = "Uncertainty sampling"

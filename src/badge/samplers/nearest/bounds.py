@@ -24,8 +24,6 @@ from badge.samplers.nearest.lens import Lens, Probe
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.outlines import label_blocks
 
-__all__ = ["Bounds", "sum_of_norms"]
-
 #: The share that is added to a bound made from squared norms, which are rounded to float32.
 NORM_SLACK = 1e-6
 

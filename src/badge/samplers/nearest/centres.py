@@ -16,8 +16,6 @@ from badge.samplers.nearest.outlines import outlines, outlines_pay
 from badge.samplers.nearest.sketch import useful_sketch
 from badge.samplers.nearest.tuning import Tuning
 
-__all__ = ["Centres"]
-
 #: Rows at most that a lens is found from.
 SOME = 4096
 #: Centres in one product on a device, in parts of the tuning: each product is followed by one wait.

@@ -15,8 +15,6 @@ from badge.features import Exact, Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
 
-__all__ = ["Lens", "Probe", "View", "far_origin"]
-
 #: Products that underflow cause an absolute error of at most this many times the smallest normal number.
 VANISHED = 4096
 #: The same twice over, between a lower and an upper estimate.

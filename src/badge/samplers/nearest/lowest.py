@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["Lowest"]
-
 #: How many groups. With fewer, torch's minima are not vectorised and ten times slower.
 GROUPS = 32
 

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from badge.features import Rows
 
-__all__ = ["label_blocks", "outlines", "outlines_pay"]
-
 #: Outlines pay when the second factor has at least LONGER times the width of the first.
 LONGER = 8
 

@@ -20,8 +20,6 @@ from torch import Tensor
 from badge.features import Rows
 from badge.features.rows import resolution
 
-__all__ = ["Sketch", "useful_sketch"]
-
 #: Dimensions of the subspace.
 RANK = 64
 #: How many rows a subspace is found from, and tried on.
