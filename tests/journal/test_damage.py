@@ -64,7 +64,7 @@ def test_lines_missing_at_the_end_are_noticed(path: Path, left: int, more: int) 
     assert done.lost == list(range(left + 1, 7)) and done.kept == left
     with Journal(path) as again:  # the loop goes on, and what came before the cut is as it was
         assert again.records[:left] == RECORDS[:left] and {type(r) for r in again.records[left:]} == {Lost}
-        opened.append(RECORDS[0])
+        again.append(RECORDS[0])
     assert len(read(path)) == 7
 
 
