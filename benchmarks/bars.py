@@ -245,6 +245,13 @@ def devices(lab: Lab) -> list[Bar]:
     return counted(lab)
 
 
+def noticed(lab: Lab) -> list[Bar]:
+    """What people notice: small pools, a busy machine, passes over texts, pools on disk."""
+    from benchmarks.noticed import noticed as measured
+
+    return measured(lab)
+
+
 def doors(lab: Lab) -> list[Bar]:
     """What validation, the pass over a pool and an answer to a wrong call cost over what they lead to."""
     from benchmarks.doors import doors as measured
@@ -265,6 +272,7 @@ SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "kdpp": kdpp,
     "coreset": coreset,
     "devices": devices,
+    "noticed": noticed,
     "doors": doors,
     "memmap": memmap,
 }

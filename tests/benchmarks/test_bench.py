@@ -184,6 +184,7 @@ def test_the_bars_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(measure, "same_picks", lambda runs, threads: [2000, 2000, 1999])
     monkeypatch.setattr(inputs, "trained", lambda labels: Input("mnist", 60_000, 10, 256, labels))
     monkeypatch.setattr("benchmarks.devices.CASES", ())
+    monkeypatch.setattr("benchmarks.noticed.noticed", lambda lab: [])
     lab = Lab()
     found = {name: section(lab) for name, section in bars.SECTIONS.items()}
 
@@ -202,6 +203,14 @@ def test_the_bars_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
     assert limits("memmap") == [("≤", 2_000, None, 50.0), ("≤", 28, 20, 10.0)]
     assert limits("kdpp")[:2] == [("≤", 60, None, 140.0), ("≤", 4_000, None, 400.0)]
     assert limits("coreset") == [("≤", 1.2, 0.5, 1.0), ("≤", 330.0, None, 300.0)]
+
+
+def test_what_people_notice_is_measured_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.noticed.SCALE", 1e-3)
+    monkeypatch.setattr(inputs, "trained", lambda labels: SMALL)
+    found = bars.SECTIONS["noticed"](Lab(repeats=1))
+    assert len(found) == 14 and all(bar.measured is not None and bar.measured > 0 for bar in found)
+    assert len({bar.what for bar in found}) == len(found)
 
 
 def results() -> dict[str, Any]:

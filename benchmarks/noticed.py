@@ -1,0 +1,214 @@
+"""Where people notice speed: small pools, a busy laptop, a pass over texts, pools on disk. Ratios within one process."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import badge
+from benchmarks import inputs
+from benchmarks.bars import Bar, Lab
+from benchmarks.contenders import CONTENDERS
+from benchmarks.doors import paired
+from benchmarks.inputs import Input
+
+__all__ = ["noticed", "numpy_loop"]
+
+Way = Callable[[], Any]
+#: Pools are this much smaller in tests.
+SCALE = 1.0
+
+
+def noticed(lab: Lab) -> list[Bar]:
+    """The rows of the table."""
+    bars: list[Bar] = []
+
+    def compare(what: str, must: float, goal: float | None, ways: tuple[Way, Way], scale: float = 1.0) -> None:
+        lab.tell(what)
+        ratio, note = paired(*ways, lab.repeats)
+        bars.append(Bar("noticed", what, "≤", must, goal, ratio * scale, threads=lab.threads, note=note))
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(lab.threads)
+    try:
+        for n, loop, must in ((1_000, "a loop of numpy", 1.2), (5_000, "the plain loop", 1.0)):
+            compare(f"N = {rows(n):,}, (10, 256), k = 10: over {loop}", must, 1.0, small(rows(n), loop))
+        compare("TF-IDF of 20,000 texts × 11,281 words: predict over predict_proba", 2.0, None, texts(rows(20_000)))
+        for name, net, n, shape, must in NETWORKS:
+            ways = passes(net, torch.randn(rows(n), *shape))
+            compare(f"predict of {name}, {rows(n):,} rows: over the bare loop", must, 1.05, ways)
+        for of in (Input("skewed", rows(60_000), 10, 256), Input("skewed", rows(20_000), 77, 768)):
+            must, goal = (0.4, 0.3) if lab.threads == 1 else (0.6, 0.4)
+            compare(f"{of}, k = 100: over the bare product", must, goal, *product(of, 100))
+        for of in (inputs.trained(1_000), Input("skewed", rows(20_000), 4, 4_096)):
+            compare(f"{of}, k = 1,000: over the bare product", 0.18, 0.12, *product(of, min(1_000, of.n // 4)))
+        compare(f"k = N = {rows(10_000):,}, (10, 256): over k = N/2", 1.5, None, whole(rows(10_000)))
+        what = f"Outputs(p, h), {rows(1_000_000):,} × (10 + 256), float16 on disk: over select_from, k = 100"
+        with on_disk(rows(1_000_000)) as ways:
+            compare(what, 0.5, None, ways)
+        bars.append(coreset(lab))
+        if lab.threads == 1:
+            with busy_process():
+                what = f"N = {rows(60_000):,}, (10, 256), k = 100, beside a busy process: two threads over one"
+                compare(what, 1.5, 1.0, two_threads(rows(60_000)))
+    finally:
+        torch.set_num_threads(before)
+    return bars
+
+
+def rows(n: int) -> int:
+    return max(200, int(n * SCALE))
+
+
+def numpy_loop(p: np.ndarray[Any, Any], h: np.ndarray[Any, Any], k: int, seed: int) -> list[int]:
+    """BADGE in twenty lines of numpy, one centre at a time.
+
+    >>> p, h = np.full((5, 2), 0.5, dtype=np.float32), np.eye(5, dtype=np.float32)
+    >>> len(set(numpy_loop(p, h, 5, 0)))
+    5
+    """
+    rng, a = np.random.default_rng(seed), p.copy()
+    a[np.arange(len(a)), a.argmax(axis=1)] -= 1
+    sq_norms = (a * a).sum(axis=1) * (h * h).sum(axis=1)
+    pick = int(rng.integers(len(a)))
+    picks, sq_dists = [pick], np.full(len(a), np.inf, dtype=np.float32)
+    while len(picks) < k:
+        to_pick = sq_norms + sq_norms[pick] - 2 * (a @ a[pick]) * (h @ h[pick])
+        sq_dists = np.minimum(sq_dists, np.maximum(to_pick, 0))
+        sq_dists[picks] = 0
+        cumulative = np.cumsum(sq_dists, dtype=np.float64)
+        pick = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+        picks.append(pick)
+    return picks
+
+
+def small(n: int, loop: str) -> tuple[Way, Way]:
+    """Twenty selections of 10: one takes less than a millisecond."""
+    out = _pool(Input("skewed", n, 10, 256))
+    p, h, plain = out.probabilities.numpy(), out.embeddings.numpy(), CONTENDERS["plain loop"].prepare(out, 10)
+    bare = plain if loop == "the plain loop" else lambda seed: numpy_loop(p, h, 10, seed)
+    return lambda: [bare(s) for s in range(20)], lambda: [badge.select_from(out, 10, seed=s) for s in range(20)]
+
+
+def texts(n: int) -> tuple[Way, Way]:
+    """Rows as TF-IDF gives them, and a fitted logistic regression."""
+    from scipy import sparse
+    from sklearn.linear_model import LogisticRegression
+
+    pool = sparse.random(n, 11_281, density=20 / 11_281, format="csr", random_state=0, dtype=np.float64)
+    model = LogisticRegression().fit(pool[:200], np.arange(200) % 20)
+    return lambda: model.predict_proba(pool), lambda: badge.predict(model, pool)
+
+
+def passes(net: nn.Module, pool: torch.Tensor) -> tuple[Way, Way]:
+    net = net.eval()
+
+    def bare() -> torch.Tensor:
+        with torch.no_grad():
+            return torch.cat([net(pool[a : a + 256]) for a in range(0, len(pool), 256)])
+
+    return bare, lambda: badge.predict(net, pool, batch_size=256)
+
+
+def _mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def _cnn() -> nn.Module:
+    convolution = nn.Sequential(nn.Conv2d(1, 8, 3, stride=2), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU())
+    return nn.Sequential(convolution, nn.Flatten(), nn.Linear(576, 10))
+
+
+#: name, network, rows, shape of an example, must
+NETWORKS: tuple[tuple[str, nn.Module, int, tuple[int, ...], float], ...] = (
+    ("an MLP 784-256-10", _mlp(), 60_000, (784,), 1.15),
+    ("a small CNN", _cnn(), 10_000, (1, 28, 28), 1.1),
+    ("Linear(16, 10)", nn.Linear(16, 10), 60_000, (16,), 3.0),
+)
+
+
+def product(of: Input, k: int) -> tuple[tuple[Way, Way], float]:
+    """The two ways, and what the ratio is multiplied by: the product has a fixed number of columns."""
+    out, bare = _pool(of), CONTENDERS["bare product"]
+    multiply = bare.prepare(out, k)
+    return (lambda: multiply(0), lambda: badge.select_from(out, k)), (bare.per_columns or k) / k
+
+
+def whole(n: int) -> tuple[Way, Way]:
+    out = _pool(Input("skewed", n, 10, 256))
+    return lambda: badge.select_from(out, n // 2), lambda: badge.select_from(out, n)
+
+
+def coreset(lab: Lab) -> Bar:
+    out = _pool(inputs.trained(1_000))
+    labeled, pool = _checked(out[:10]), _checked(out[10:])
+    what = f"coreset, 10 labelled, N = {len(pool):,}, D = 256, k = 100"
+    lab.tell(what)
+    spent = []
+    for seed in range(lab.repeats + 1):
+        start = time.perf_counter()
+        badge.select_from(pool, min(100, len(pool)), "coreset", seed=seed, labeled=labeled)
+        spent.append(time.perf_counter() - start)
+    median = statistics.median(spent[1:])
+    return Bar(
+        "noticed",
+        what,
+        "≤",
+        0.1,
+        0.05,
+        median,
+        "s",
+        lab.threads,
+        f"{lab.repeats} ×, {min(spent):.3g} to {max(spent):.3g} s",
+    )
+
+
+@contextmanager
+def on_disk(n: int) -> Iterator[tuple[Way, Way]]:
+    """Both ways read files that the system has in memory."""
+    with tempfile.TemporaryDirectory(prefix="badge-bench-") as folder:
+        out = inputs.write_memmap(Input("skewed", n, 10, 256), Path(folder))
+        p, h = out.probabilities.numpy(), out.embeddings.numpy()
+        ready = badge.Outputs.trusted(out.probabilities, out.embeddings)
+        yield lambda: badge.select_from(ready, 100), lambda: badge.Outputs(p, h)
+
+
+def two_threads(n: int) -> tuple[Way, Way]:
+    out = _pool(Input("skewed", n, 10, 256))
+
+    def on(threads: int) -> None:
+        torch.set_num_threads(threads)
+        badge.select_from(out, 100)
+
+    return lambda: on(1), lambda: on(2)
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Another program that keeps one core busy."""
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+
+
+def _pool(of: Input) -> badge.Outputs:
+    return _checked(inputs.load(of))
+
+
+def _checked(out: badge.Outputs) -> badge.Outputs:
+    """Outputs as a caller makes them: the check finds the norms."""
+    return badge.Outputs(out.probabilities, out.embeddings)
