@@ -185,6 +185,16 @@ def test_bounds_only_save_work(function: Any) -> None:
     assert over(forgetful, K, np.random.default_rng(2)).tolist() == function(g, K, np.random.default_rng(2)).tolist()
 
 
+@pytest.mark.parametrize("kind", ["float32", "dense"])
+def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str) -> None:
+    """Where few rows are left they are kept up to date, and fewer events are drawn."""
+    x, _ = pool(kind)
+    expected = kmeanspp(x, N, np.random.default_rng(1)).tolist()
+    assert sorted(expected) == list(range(N))
+    for tuning in (Tuning(rest=0), Tuning(rest=50, block=7, first_block=7), replace(TINY, rest=10**6)):
+        assert tuned(kmeanspp, tuning)(x, N, np.random.default_rng(1)).tolist() == expected
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_picks_from_the_first_events_are_those_of_the_whole_stream(kind: str) -> None:
     x, _ = pool(kind)

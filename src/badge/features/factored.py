@@ -15,6 +15,7 @@ from torch import Tensor
 from badge.core.arrays import as_tensor, check_finite
 from badge.core.numbers import flag
 from badge.core.rows import RowSource, small
+from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
@@ -122,7 +123,8 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     flag(bias, "bias")
     p, h = outputs.probabilities, outputs.embeddings
     if small(p):
-        g = Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
+        with one_thread():
+            g = Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
     else:
         g = Gradient.trusted(p, h, bias, outputs.multilabel)
     g.norms = None if bias else outputs.norms

@@ -1,6 +1,8 @@
-"""One block of events: which of them are accepted, given that they are gone through in order."""
+"""One block of events: how many there are, and which of them are accepted when they are gone through in order."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -8,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Exact, Rows
-from badge.samplers.nearest import Lens
+from badge.samplers.nearest import Lens, Tuning
 
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
@@ -49,3 +51,25 @@ def accept(table: NDArray[np.bool_], most: int) -> list[int]:
             if len(found) == most:
                 break
     return found
+
+
+@dataclass
+class Pace:
+    """How many events to draw for a round, so that about `block` of them have to be compared with centres."""
+
+    tuning: Tuning
+    mass: float  # of U, where events have to be compared
+    rate: float = 0.5  # accepted of those compared
+    rounds: int = 0
+
+    def events(self, wanted: int, left: int, mass: float) -> int:
+        """For at most `wanted` picks, of `left` rows: more events on one row are compared in vain."""
+        most = min(
+            self.tuning.first_block << min(self.rounds, 32), self.tuning.block, self.tuning.first_block + left // 4
+        )
+        return int(min(most, 1.25 * wanted / self.rate + 8) * max(1.0, mass / self.mass)) + 8
+
+    def went(self, events: int, compared: int, accepted: int, mass: float) -> None:
+        self.rounds += 1
+        self.mass = max(compared / events * mass, min(self.mass, mass) / 4, mass / 1000)
+        self.rate = max(accepted, 1) / max(compared, 1)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,7 +26,7 @@ from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Features, Rows
 from badge.features.rows import check_same
-from badge.samplers.block import accept, behind, near
+from badge.samplers.block import Pace, accept, behind, near
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
@@ -93,13 +92,13 @@ def kmeanspp(
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
     few = k <= FIRST_PICKS and len(features) <= FIRST_ROWS and features.place is None
-    if few and first == "uniform" and given is None:
-        before = rng.bit_generator.state
-        picks = first_picks(features, k, rng)
-        if picks is not None:
-            return picks
-        rng.bit_generator.state = before
     with one_thread():
+        if few and first == "uniform" and given is None:
+            before = rng.bit_generator.state
+            picks = first_picks(features, k, rng)
+            if picks is not None:
+                return picks
+            rng.bit_generator.state = before
         return kmeanspp_over(shards(features, Shard), k, rng, first, centres)
 
 
@@ -148,7 +147,7 @@ def kmeanspp_over(
     while len(picks) < k:
         if stream.mass <= 0:  # D² is 0 everywhere
             return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
-        size = min(pace.events(k - len(picks), stream.mass), stream.worth_drawing)
+        size = min(pace.events(k - len(picks), pool.size - len(picks), stream.mass), stream.worth_drawing)
         # With few centres the events are compared with them and with each other in one product.
         few = pool.centres.count if pool.centres.count <= pool.tuning.few_centres and size <= FEW_EVENTS else 0
         survivors = stream.survivors(size, compare=not few)
@@ -179,22 +178,29 @@ class Stream:
         self.cumulative = np.cumsum(np.concatenate(found))
         self.mass = float(self.cumulative[-1])
         self.events = 0
+        self.weighed, self.picked = (
+            envelope.count,
+            0.0,
+        )  # the mass of the picks from number envelope.count up to `weighed`
         self.accepted: list[NDArray[np.int64]] = []  # numbers of the events that were
 
     def steps(self, size: int, accepted: NDArray[np.int64]) -> Iterator[slice]:
-        """Go through `size` events, of which these were accepted, up to each check of U.
+        """Go through `size` events, of which these were accepted, up to each check of U at which it may be rebuilt.
 
         The caller adds what is yielded to the centres before the next step. Events behind a rebuilt U are dropped and drawn
         again, because they came from the old U.
         """
-        begin, done = self.events, 0
+        begin, done, added = self.events, 0, 0
         while self.events < begin + size:
             end = min(self._next_check(), begin + size)
             some = slice(done, done := int(np.searchsorted(accepted, end - begin)))
-            yield some
             self.accepted.append(begin + accepted[some])
             self.events = end
-            if self._rebuilt():
+            if not self._rare() and end < begin + size:
+                continue
+            yield slice(added, added := done)
+            if self._rare() and (better := self._better(self.events)) is not None:
+                self._start(better)
                 self.rng.bit_generator.state = self.before
                 self.rng.random((end - begin, 2))
                 return
@@ -241,18 +247,13 @@ class Stream:
             sum(s.compared for s in found),
         )
 
-    def _rebuilt(self) -> bool:
-        """Rebuild U if this is a check, acceptance has become rare and a lower U pays; whether it was rebuilt."""
+    def _rare(self) -> bool:
+        """Whether this is a check, and acceptance has become rare."""
         doublings = self.events // CHECK
         if self.events % CHECK or doublings & (doublings - 1):
             return False
         begin = self.events // 2 if self.events > CHECK else 0
-        if RARE * sum(int((some >= begin).sum()) for some in self.accepted) >= self.events - begin:
-            return False
-        better = self._better(self.events)
-        if better is not None:
-            self._start(better)
-        return better is not None
+        return RARE * sum(int((some >= begin).sum()) for some in self.accepted) < self.events - begin
 
     def _better(self, events: int) -> Envelope | None:
         """A lower U, if it pays after this number of events."""
@@ -266,36 +267,18 @@ class Stream:
     def _mostly_picked(self) -> bool:
         """Whether the rows that were picked since U was built hold much of its mass."""
         centres = self.pool.centres
-        picked = centres.positions >= 0
-        picked[: self.envelope.count] = False
-        sq_norms = centres.sq_norms[: centres.count].cpu()[torch.from_numpy(picked)]
-        mass = np.cumsum(sum_of_norms(sq_norms, self.envelope.reach).numpy())  # in order: blocks do not matter
-        return len(mass) > 0 and bool(mass[-1] >= PICKED * self.mass)
+        new = slice(self.weighed, centres.count)
+        sq_norms = centres.sq_norms[new].cpu()[torch.from_numpy(centres.positions[new] >= 0)]
+        masses = sum_of_norms(sq_norms, self.envelope.reach).numpy()
+        self.picked = float(np.cumsum([self.picked, *masses])[-1])  # in order: blocks do not matter
+        self.weighed = centres.count
+        return self.picked >= PICKED * self.mass
 
 
 def located(cumulative: NDArray[np.float64], at: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The segment in which each place of the mass falls, and the place within the segment's mass."""
     segment = places(cumulative, at)
     return segment, at - np.concatenate([[0.0], cumulative])[segment]
-
-
-@dataclass
-class Pace:
-    """How many events to draw for a round, so that about `block` of them have to be compared with centres."""
-
-    tuning: Tuning
-    mass: float  # of U, where events have to be compared
-    rate: float = 0.5  # accepted of those compared
-    rounds: int = 0
-
-    def events(self, wanted: int, mass: float) -> int:
-        most = min(self.tuning.first_block << min(self.rounds, 32), self.tuning.block)
-        return int(min(most, 1.25 * wanted / self.rate + 8) * max(1.0, mass / self.mass)) + 8
-
-    def went(self, events: int, compared: int, accepted: int, mass: float) -> None:
-        self.rounds += 1
-        self.mass = max(compared / events * mass, min(self.mass, mass) / 4, mass / 1000)
-        self.rate = max(accepted, 1) / max(compared, 1)
 
 
 def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:

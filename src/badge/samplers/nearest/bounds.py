@@ -34,6 +34,10 @@ def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
     return sq_norms.double().sqrt().add_(reach).square_().mul_(1 + NORM_SLACK).add_(tiny)
 
 
+#: Rows among which those that are no centres are looked for at a time.
+LOOKED_AT = 2**20
+
+
 @dataclass(eq=False)
 class Group:
     """Rows that are compared with centres together."""
@@ -89,9 +93,9 @@ class Bounds:
 
     def update_all(self) -> None:
         """Bring every row up to date: `sq_dists` are then the squared distances themselves."""
-        for start in range(0, len(self.seen), self.tuning.tile):
-            index = (self.sq_dists[start : start + self.tuning.tile] > 0).nonzero()[:, 0].add_(start)
-            if len(index):
+        for start in range(0, len(self.seen), LOOKED_AT):
+            rows = (self.sq_dists[start : start + LOOKED_AT] > 0).nonzero()[:, 0].add_(start)
+            for index in torch.split(rows, self.tuning.tile) if len(rows) else ():
                 self.update(index.cpu().numpy(), index)
 
     def glance(self, most: int | None = None) -> None:
