@@ -68,4 +68,4 @@ release-check: $(INSTALLED)  ## sdist and wheel, checked; the wheel alone and wi
 	$(BIN)/python .ci/release_check.py dist/*.whl
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(OLDEST) $(STUDIO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(STUDIO) site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
