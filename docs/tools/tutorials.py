@@ -62,9 +62,13 @@ def tutorial(name: str) -> Tutorial:
 
 def index_page() -> str:
     words = "One per kind of data: a short program that ends with a picture, as a page, a notebook and a script."
-    return (
-        f"# Tutorials\n\n{words}\n\n" + "\n".join(f"- [{tutorial(name).title}]({name}.md)" for name in EXAMPLES) + "\n"
-    )
+    return f"# Tutorials\n\n{words}\n\n" + "\n\n".join(map(_entry, EXAMPLES)) + "\n"
+
+
+def _entry(name: str) -> str:
+    found = tutorial(name)
+    picture = f'[![{found.title}: the picture at its end]({list(found.pictures)[-1]}){{ width="420" }}]({name}.md)'
+    return f"## [{found.title}]({name}.md)\n\n{picture}"
 
 
 def _printed(text: str) -> list[Any]:
