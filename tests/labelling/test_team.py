@@ -14,18 +14,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import badge
-from badge.labelling.models import trainer_of
+from badge.cli import app
+from badge.labelling.models import Texts
 from pages import Person, Server
 
 WORDS = {"good": "fine lovely great", "bad": "dull awful weak"}
 
 
+Serve = Callable[..., Server]
+Visit = Callable[..., Person]
+
+
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def served(tmp_path: Path) -> Iterator[Serve]:
     servers: list[Server] = []
 
     def start(n: int, *options: str, rows: list[dict[str, Any]] | None = None) -> Server:
@@ -37,6 +42,20 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield start
     for server in servers:
         server.kill()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    """Opens pages, and closes them at the end."""
+    people: list[Person] = []
+
+    def open_page(url: str, name: str = "ann") -> Person:
+        people.append(Person(browser, url, name))
+        return people[-1]
+
+    yield open_page
+    for person in people:
+        person.close()
 
 
 def events(server: Server, *kinds: str) -> list[dict[str, Any]]:
@@ -58,11 +77,11 @@ def exported(person: Person, server: Server) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(person.context.request.get(f"{server.home}/export/labels.csv").text())))
 
 
-def test_links_roles_and_taking_a_link_back(browser: Any, served: Callable[..., Server]) -> None:
+def test_links_roles_and_taking_a_link_back(visit: Visit, served: Serve) -> None:
     server = served(20, "--classes", "good,bad", "--people", "ann,ben,cid:adjudicate")
     by_name = links(server)
     assert set(by_name) == {"ann", "ben", "cid"} and "ann (admin)" in server.log.read_text()
-    ben = Person(browser, by_name["ben"], "somebody else")
+    ben = visit(by_name["ben"], "somebody else")
     ben.press("1")
     assert events(server, "tell")[0]["by"] == "ben"  # the link says who it is
     assert ben.page.inner_text("#name") == "ben" and ben.page.is_disabled("#who")
@@ -72,10 +91,10 @@ def test_links_roles_and_taking_a_link_back(browser: Any, served: Callable[..., 
         assert get(server.home + path).status == 403, path
     change = {"request": "r", "name": "ben", "ids": ["t1"], "labels": ["bad"]}
     assert post(f"{server.home}/api/change", data=change, headers={"origin": server.home}).status == 403
-    cid = Person(browser, by_name["cid"])
+    cid = visit(by_name["cid"])
     assert cid.context.request.get(f"{server.home}/api/disagreements").status == 200
     assert cid.context.request.get(f"{server.home}/api/team").status == 403
-    ann = Person(browser, by_name["ann"])
+    ann = visit(by_name["ann"])
     ann.page.click("text=Team")
     ann.page.wait_for_selector("#people td:has-text('ben')")
     ann.page.click("#people tr:has-text('ben') >> text=Take the link back")
@@ -90,11 +109,37 @@ def test_links_roles_and_taking_a_link_back(browser: Any, served: Callable[..., 
     ann.page.click("#people tr:has-text('ben') >> text=New link")
     ann.page.wait_for_function("() => document.querySelector('#link').textContent.includes('token=')")
     assert get(ann.page.inner_text("#link").split(": ", 1)[1]).status == 200
-    for person in (ann, ben, cid):
-        person.close()
 
 
-def test_the_first_visit_asks_for_a_name(browser: Any, served: Callable[..., Server]) -> None:
+def test_people_correct_their_own_labels_and_no_others(visit: Visit, served: Serve) -> None:
+    server = served(12, "--classes", "good,bad", "--people", "ann,ben,cid")
+    by_name = links(server)
+    ann, ben = visit(by_name["ann"]), visit(by_name["ben"])
+    ann.press("1")
+    ben.press("1")
+    (others,), (own,) = (event["ids"] for event in events(server, "tell"))
+    page = ben.page
+    page.goto(f"{server.home}/labels")
+    page.wait_for_selector("#rows select")
+    assert page.inner_text("#found") == "1 item" and page.is_hidden("#bulk")
+    page.select_option("#rows select", "bad")
+    page.click("#rows button >> text=Save")
+    page.wait_for_selector("#rows >> text=Saved")
+    assert [(e["id"], e["label"], e["by"]) for e in events(server, "relabel")] == [(own, "bad", "ben")]
+
+    def correct(request: str, id: str) -> int:
+        body = {"request": request, "id": id, "label": "bad"}
+        return int(
+            page.context.request.post(f"{server.home}/api/correct", data=body, headers={"origin": server.home}).status
+        )
+
+    assert correct("one", others) == 409  # of ann
+    decided = {"request": "two", "ids": [own], "labels": ["good"]}
+    ann.context.request.post(f"{server.home}/api/change", data=decided, headers={"origin": server.home})
+    assert correct("three", own) == 409 and len(events(server, "relabel")) == 1  # what the admin set stands
+
+
+def test_the_first_visit_asks_for_a_name(browser: Any, served: Serve) -> None:
     server = served(6, "--classes", "good,bad")
     context = browser.new_context()
     page = context.new_page()
@@ -110,18 +155,17 @@ def test_the_first_visit_asks_for_a_name(browser: Any, served: Callable[..., Ser
     context.close()
 
 
-def test_an_adjudicator_decides_ties(browser: Any, served: Callable[..., Server]) -> None:
+def test_an_adjudicator_decides_ties(visit: Visit, served: Serve) -> None:
     server = served(2, "--classes", "good,bad", "--of", "2", "--batch-size", "2", "--adjudicator", "ann",
                     "--people", "ann,ben,cid,dan")  # fmt: skip
     by_name = links(server)
     for name, key in (("ben", "1"), ("cid", "2")):
-        person = Person(browser, by_name[name])
+        person = visit(by_name[name])
         person.press(key)
         person.press(key)
-        person.close()
-    dan = Person(browser, by_name["dan"])
+    dan = visit(by_name["dan"])
     dan.page.wait_for_selector("text=2 items are tied")  # not for a third person: there is an adjudicator
-    ann = Person(browser, by_name["ann"])
+    ann = visit(by_name["ann"])
     ann.page.click("text=Disagreements >> nth=0")
     ann.page.wait_for_selector("#rows .votes")
     ann.page.keyboard.press("1")
@@ -130,15 +174,13 @@ def test_an_adjudicator_decides_ties(browser: Any, served: Callable[..., Server]
     ann.page.wait_for_selector("text=Nothing is open")
     assert [(e["labels"], e["by"]) for e in events(server, "decide")] == [(["good"], "ann"), (["bad"], "ann")]
     assert {row["votes"] for row in exported(ann, server)} == {'{"ben": "good", "cid": "bad"}'}
-    ann.close()
-    dan.close()
 
 
-def test_a_test_sample_is_asked_and_never_trained_on(browser: Any, served: Callable[..., Server]) -> None:
+def test_a_test_sample_is_asked_and_never_trained_on(visit: Visit, served: Serve) -> None:
     server = served(60, "--classes", "good,bad", "--test", "12", "--test-first", "--batch-size", "8")
     (aside,) = events(server, "test")
     sample = set(aside["ids"])
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     for place in range(45):
         id = "t" + ann.text().split(":")[0]
         assert (id in sample) == (place < 12)
@@ -150,23 +192,16 @@ def test_a_test_sample_is_asked_and_never_trained_on(browser: Any, served: Calla
     ann.press("1")
     ann.page.wait_for_function("() => document.querySelector('#test-figure').textContent.includes('%')")
     assert "12 of 12 test items" in ann.page.inner_text("#test-text")
-    learner = badge.ActiveLearner(
-        ["x"] * 60, _Nothing(), classes=["good", "bad"], ids=[f"t{i}" for i in range(60)],
-    )  # fmt: skip
+    learner = badge.ActiveLearner(["x"] * 60, Texts(2), classes=["good", "bad"])
     learner.team.set_aside(10)
     learner.tell(sorted(learner.team.test)[:3], ["good", "bad", "good"])
     positions, _ = learner._book.ledger().labeled()
     assert len(positions) == 0 and len(learner.labels) == 3  # labels of the sample do not train
-    ann.close()
 
 
-class _Nothing:
-    def fit(self, *given: Any) -> None: ...
-
-
-def test_several_classes_per_item(browser: Any, served: Callable[..., Server]) -> None:
+def test_several_classes_per_item(visit: Visit, served: Serve) -> None:
     server = served(30, "--classes", "red,big,old", "--multilabel", "--batch-size", "5")
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     page = ann.page
     for i in range(12):
         even = int(ann.text().split(":")[0]) % 2 == 0
@@ -189,13 +224,12 @@ def test_several_classes_per_item(browser: Any, served: Callable[..., Server]) -
     assert until(lambda: [e for e in events(server, "ask") if e.get("predicted")])  # a model picked
     page.goto(f"{server.home}/labels")
     page.wait_for_selector("#rows select[multiple]")
-    ann.close()
 
 
-def test_many_classes_by_keyboard(browser: Any, served: Callable[..., Server]) -> None:
+def test_many_classes_by_keyboard(visit: Visit, served: Serve) -> None:
     names = [f"{group}_{i}" for group in ("card", "cash", "loan") for i in range(50)]
     server = served(40, "--classes", ",".join(names), "--batch-size", "5")
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     page = ann.page
     assert [h.inner_text() for h in page.query_selector_all(".group h3")] == ["card", "cash", "loan"]
     for name in ("loan_49", "cash_7"):
@@ -228,26 +262,24 @@ def test_many_classes_by_keyboard(browser: Any, served: Callable[..., Server]) -
     keyed = page.query_selector_all(".class kbd")
     assert len(keyed) == 30  # the most used have keys now
     assert "card_1" in {key.evaluate("key => key.parentElement.dataset.name") for key in keyed}
-    ann.close()
 
 
-def test_guidelines_and_classes_from_a_table(browser: Any, served: Callable[..., Server], tmp_path: Path) -> None:
+def test_guidelines_and_classes_from_a_table(visit: Visit, served: Serve, tmp_path: Path) -> None:
     (tmp_path / "classes.csv").write_text(
         "name,description,key,colour\ngood,The writer liked it,y,#1d6b43\nbad,<b>The writer</b> did not,n,teal\n"
     )
     (tmp_path / "guide.md").write_text("# Irony\n\n- counts as **meant** <script>document.title='ran'</script>\n")
     server = served(6, "--classes", "classes.csv", "--guidelines", "guide.md")
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     assert "Irony" in ann.page.inner_text("#guidelines") and "<script>" in ann.page.inner_text("#guidelines")
     assert "<b>The writer</b> did not" in ann.page.inner_text("#classes") and ann.page.title() == "Label · badge"
     ann.press("n")
     assert events(server, "tell")[0]["labels"] == ["bad"] and ann.said == []
-    ann.close()
 
 
-def test_skip_a_labelled_item_comment_flag_and_change_many(browser: Any, served: Callable[..., Server]) -> None:
+def test_skip_a_labelled_item_comment_flag_and_change_many(visit: Visit, served: Serve) -> None:
     server = served(12, "--classes", "good,bad", "--batch-size", "12")
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     page = ann.page
     first = ann.text().split(":")[0]
     page.keyboard.press("c")
@@ -286,51 +318,47 @@ def test_skip_a_labelled_item_comment_flag_and_change_many(browser: Any, served:
     assert (
         json.loads(row["comments"]) == ["ann: hard to say"] and row["flagged"] == "true" and float(row["seconds"]) >= 0
     )
-    ann.close()
 
 
-def test_long_texts_say_so_and_the_classes_stay_on_the_screen(browser: Any, served: Callable[..., Server]) -> None:
+def test_long_texts_say_so_and_the_classes_stay_on_the_screen(visit: Visit, served: Serve) -> None:
     server = served(0, "--classes", "good,bad", rows=[{"text": f"{i} " + "word " * 2000} for i in range(4)])
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     assert ann.page.is_visible("text=More below")
     ann.page.keyboard.press("Space")
     ann.page.wait_for_function("() => document.querySelector('#item .long').scrollTop > 100")
-    ann.close()
     server.kill()
     rows = [{f"column {c}": f"{i}-{c}" for c in range(40)} for i in range(4)]
     (server.folder / "wide.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     wide = Server(server.folder, "wide.jsonl", "--classes", "good,bad")
     try:
-        ann = Person(browser, wide.url)
+        ann = visit(wide.url)
         tops = [box.bounding_box()["x"] for box in ann.page.query_selector_all("#item dl div")]  # type: ignore[index]
         assert len(set(tops)) == 2  # two columns
         box = ann.page.query_selector("#classes button").bounding_box()  # type: ignore[union-attr]
         assert box is not None and box["y"] + box["height"] <= 800
-        ann.close()
     finally:
         wide.kill()
 
 
-def test_identical_items_are_asked_once(browser: Any, served: Callable[..., Server]) -> None:
+def test_identical_items_are_asked_once(visit: Visit, served: Serve) -> None:
     rows = [{"id": f"t{i}", "text": f"text {i % 3}"} for i in range(12)]
     server = served(0, "--classes", "good,bad", "--batch-size", "4", rows=rows)
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     for _ in range(3):
         ann.press("1" if ann.text() != "text 1" else "2")
     ann.page.wait_for_selector("text=All done")
     found = {row["id"]: row["label"] for row in exported(ann, server)}
     assert found == {f"t{i}": "bad" if i % 3 == 1 else "good" for i in range(12)}
-    ann.close()
 
 
-def test_start_from_labels_and_guesses_in_the_file(browser: Any, served: Callable[..., Server]) -> None:
+def test_start_from_labels_and_guesses_in_the_file(visit: Visit, served: Serve) -> None:
     rows = [
         {"id": f"t{i}", "text": f"{i}: text", "known": "good" if i < 4 else None, "model": ("good", "bad")[i % 2]}
         for i in range(10)
     ]
     server = served(0, "--classes", "good,bad", "--label", "known", "--guess", "model", rows=rows)
     assert "4 labelled" in server.log.read_text() and "4 of them new" in server.log.read_text()
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     assert ann.page.inner_text("#total").startswith("4 of 10")
     number = int(ann.text().split(":")[0])
     assert number >= 4 and "Suggested" in ann.page.inner_text("#was")
@@ -342,65 +370,27 @@ def test_start_from_labels_and_guesses_in_the_file(browser: Any, served: Callabl
     assert (
         "0 of them new" in server.log.read_text() and len([e for e in events(server, "tell") if e.get("source")]) == 1
     )
-    ann.close()
 
 
-def test_the_model_is_saved_and_predicts_without_the_page(
-    browser: Any, served: Callable[..., Server], tmp_path: Path
-) -> None:
+def test_the_model_is_saved_and_predicts_without_the_page(visit: Visit, served: Serve, tmp_path: Path) -> None:
     server = served(40, "--classes", "good,bad", "--batch-size", "6")
-    ann = Person(browser, server.url)
+    ann = visit(server.url)
     for _ in range(14):
         ann.press("1" if int(ann.text().split(":")[0]) % 2 == 0 else "2")
     ann.page.goto(f"{server.home}/team")
     ann.page.click("#save")
     ann.page.wait_for_function("() => document.querySelector('#save-said').textContent.includes('Saved on the server')")
-    ann.close()
     folder = tmp_path / "pool.labels.model"
     program = (folder / "predict.py").read_text()
     assert sum(bool(line.strip()) for line in program.split('"""')[2].splitlines()) <= 10
     texts = ["a fine lovely great film", "a dull awful weak film"]
     environment = {**os.environ, "PYTHONPATH": str(Path(badge.__file__).parents[1])}
-    said = subprocess.run(
-        [sys.executable, str(folder / "predict.py"), *texts],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=True,
-    )
+    call = [sys.executable, str(folder / "predict.py"), *texts]
+    said = subprocess.run(call, capture_output=True, text=True, env=environment, check=True)
     assert said.stdout == f"good\t{texts[0]}\nbad\t{texts[1]}\n"
     server.kill()
-    from typer.testing import CliRunner
-
-    from badge.cli import app
-
     asked = ["label", str(tmp_path / "pool.jsonl"), "--classes", "good,bad", "--save", str(tmp_path / "m")]
     done = CliRunner().invoke(app, [*asked, "--journal", str(tmp_path / "pool.labels.jsonl"), "--port", "0"])
     assert (
         done.exit_code == 0 and "the model of 14 labels" in done.output and (tmp_path / "m" / "model.joblib").exists()
     )
-
-
-@pytest.mark.parametrize("kind", ["row", "image"])
-def test_models_of_tables_and_images_are_saved(tmp_path: Path, kind: str) -> None:
-    from badge.labelling.saving import load, save_model
-    from badge.labelling.sources import open_source
-
-    if kind == "row":
-        (tmp_path / "p.csv").write_text("a,b\n" + "".join(f"{i % 2 * 3.0},{'xy'[i % 2]}\n" for i in range(30)))
-        source, new = open_source(tmp_path / "p.csv"), ['{"a": "3.0", "b": "y"}', '{"a": "0.0", "b": "x"}']
-    else:
-        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
-        (tmp_path / "p").mkdir()
-        rng = np.random.default_rng(0)
-        for i in range(30):
-            pixels = np.zeros((40, 60, 3), dtype=np.uint8)
-            pixels[..., i % 2] = 200 + rng.integers(40, size=(40, 60))
-            image.fromarray(pixels).save(tmp_path / "p" / f"{i:02}.png")
-        source = open_source(tmp_path / "p")
-        new = [str(tmp_path / "p" / "01.png"), str(tmp_path / "p" / "02.png")]
-    learner = badge.ActiveLearner(source.pool, trainer_of(source.kind, 2), classes=["even", "odd"], ids=source.ids)
-    ids = [source.id(i) for i in range(20)]
-    learner.tell(ids, [("even", "odd")[i % 2] for i in range(20)], unasked=True)
-    save_model(learner, source.kind, tmp_path / "model")
-    assert load(tmp_path / "model").predict(new) == ["odd", "even"]

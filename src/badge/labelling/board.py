@@ -127,6 +127,9 @@ class Board:
         page = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
         shown = rows[page * ROWS : (page + 1) * ROWS]
         for row in shown:
+            if own := wanted.get("own"):  # what this person said of an item
+                alone = row.get("label") if row.get("by") == own else None
+                row["own"] = self.learner.votes.get(row["id"], {own: alone}).get(own)
             row["item"] = self.source.shown(position(row["id"]))
             row["id"] = str(row["id"])
             if len(row["item"].get("text", "")) > MOST_SHOWN:

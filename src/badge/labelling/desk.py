@@ -10,7 +10,7 @@ from badge.labelling.agreeing import disagreements
 from badge.labelling.dashboard import dashboard
 from badge.labelling.people import People
 from badge.labelling.saving import save_model
-from badge.labelling.session import Reply, Session
+from badge.labelling.session import Refused, Reply, Session
 
 
 class Desk:
@@ -30,6 +30,19 @@ class Desk:
             before = [self.learner.item(item).label for item in items]
             self.team.decide(items, labels, name, request)
             return {"saved": True, "ids": ids, "before": before, **self._changed()}
+
+        return self.session.once(request, name, None, write)
+
+    def correct(self, request: str, name: str, id: Any, label: Any) -> Reply:
+        """Correct what this person said of an item."""
+
+        def write() -> Reply:
+            item = self.items.id(id)
+            if self.session.said_by(item, name) is None:
+                raise Refused("This item has no label of yours, so there is none to correct.")
+            self.team.relabel(item, label, name, request)
+            self.session.label_twins(item, name)
+            return {"saved": True, "id": id, **self._changed()}
 
         return self.session.once(request, name, None, write)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from badge.errors import BadgeError, InputError, MissingExtraError
@@ -19,14 +20,26 @@ from badge.labelling.session import Refused, Session
 
 STATIC = {"label.css": "text/css"} | {
     f"{name}.js": "text/javascript"
-    for name in ("api", "classes", "dialogs", "disagreements", "draw", "find", "label", "overview", "review", "team")
+    for name in (
+        "api",
+        "classes",
+        "dialogs",
+        "disagreements",
+        "draw",
+        "find",
+        "label",
+        "overview",
+        "review",
+        "start",
+        "team",
+    )
 }
-#: address -> file and the role that may open it
+#: address -> name of its files, title, and the role that may open it
 PAGES = {
-    "/": ("label.html", "label"),
-    "/labels": ("review.html", "label"),
-    "/disagreements": ("disagreements.html", "adjudicate"),
-    "/team": ("team.html", "admin"),
+    "/": ("label", "Label", "label"),
+    "/labels": ("review", "Labels", "label"),
+    "/disagreements": ("disagreements", "Disagreements", "adjudicate"),
+    "/team": ("team", "Team", "admin"),
 }
 #: a training in the background gives way to a waiting answer after this time
 SWITCH_SECONDS = 0.0005
@@ -104,7 +117,7 @@ def app_of(
         asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
         visitor: Visitor = request.scope["visitor"]
         if visitor.name is not None and not may(request, "adjudicate"):
-            asked["by"] = visitor.name  # one's own labels
+            asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
         return session.board.find(session.items.position, **asked)
 
     def file(request: Request) -> Response:
@@ -124,8 +137,8 @@ def app_of(
         headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
         return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
 
-    def page(name: str, request: Request) -> Response:
-        return Response(_static(name), media_type="text/html")
+    def page(path: str, request: Request) -> Response:
+        return Response(_page(path), media_type="text/html")
 
     def static(request: Request) -> Response:
         name = request.path_params["name"]
@@ -137,7 +150,7 @@ def app_of(
     who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
         routes=[
-            *(reads(path, partial(page, name), role) for path, (name, role) in PAGES.items()),
+            *(reads(path, partial(page, path), role) for path, (_, _, role) in PAGES.items()),
             reads("/static/{name}", static),
             reads("/file", file),
             reads("/export/labels.{kind}", export, "adjudicate"),
@@ -148,6 +161,7 @@ def app_of(
             writes(session.skip, *who, *item, "reason?"),
             writes(session.undo, *who),
             writes(desk.remark, "request", "name", "id", "text?", "flag?"),
+            writes(desk.correct, "request", "name", "id", "label"),
             writes(desk.change, "request", "name", "ids", "labels", role="adjudicate"),
             writes(desk.take_back, "request", "name", "id", "reason?", role="adjudicate"),
             writes(desk.unskip, "request", "name", "id", role="adjudicate"),
@@ -193,6 +207,17 @@ def _plain(error: Exception) -> str:
 
 def _static(name: str) -> bytes:
     return (resources.files("badge.labelling") / "static" / name).read_bytes()
+
+
+def _page(path: str) -> str:
+    """A page in the frame that all share. What stands above the mark in its file goes into the header."""
+    name, title, _ = PAGES[path]
+    header, mark, body = _static(f"{name}.html").decode().partition("<!-- below the header -->\n")
+    if not mark:
+        header, body = "", header
+    frame = Template(_static("frame.html").decode())
+    text = frame.substitute(title=title, name=name, header=header, body=body)
+    return text.replace(f'<a href="{path}"', f'<a href="{path}" aria-current="page"', 1)
 
 
 def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, Any]:

@@ -122,6 +122,14 @@ class Session:
         item = self.learner.item(id)
         return item.votes.get(name) if self.of > 1 and item.votes else item.label
 
+    def said_by(self, id: Id, name: str) -> Any:
+        """The vote of this person on an item, or its label if this person set it last; else None."""
+        item = self.learner.item(id)
+        if item.votes:
+            return item.votes.get(name)
+        last = next((row for row in reversed(self.learner.history.rows) if row.id == id), None)
+        return item.label if last is not None and last.by == name else None
+
     # -- answers in ----------------------------------------------------------------------------------------------
 
     def answer(
@@ -151,7 +159,7 @@ class Session:
             else:
                 together = [item, *self.twins(item)] if self.of == 1 else [item]
                 self.team.tell(together, [label] * len(together), name, request, _seconds(seconds))
-            self._label_twins(item, name)
+            self.label_twins(item, name)
             self._settled(item, client)
             return {"saved": True, "id": str(item), "label": label, "corrected": was is not None}
 
@@ -230,7 +238,7 @@ class Session:
         known = [(other, self.learner.item(other)) for other in self.items.twins(id)]
         return [other for other, item in known if (item.skipped if skipped else item.free or item.pending)]
 
-    def _label_twins(self, id: Id, name: str) -> None:
+    def label_twins(self, id: Id, name: str) -> None:
         """Give items with the same content the label of this one, once it has one."""
         label = self.learner.item(id).label
         others = [other for other in self.items.twins(id) if self.learner.item(other).label != label]

@@ -1,9 +1,8 @@
 // The classes of the page: a button each, with keys; groups and a search where there are many.
 
-import { breakable, element } from "./draw.js";
+import { $, breakable, element } from "./draw.js";
 import { search } from "./find.js";
 
-const $ = (id) => document.getElementById(id);
 /** Keys of the page itself: comment, guesses, recently used, skip, undo. */
 const TAKEN = "cgrsu";
 const KEYS = [..."123456789abcdefghijklmnopqrstuvwxyz"].filter((key) => !TAKEN.includes(key));

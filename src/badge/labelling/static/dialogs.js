@@ -1,8 +1,7 @@
 // Questions that the page asks: which of a few, why skip, a comment, a name. Each answers its callback, or nobody.
 
-import { element } from "./draw.js";
+import { $, element } from "./draw.js";
 
-const $ = (id) => document.getElementById(id);
 const REASONS = ["I cannot tell", "None of the classes", "Broken or unreadable"];
 
 const open = (dialog) => {

@@ -1,14 +1,11 @@
 // The page that decides where people disagree.
 
-import { client, connect, noticeOf, randomId } from "./api.js";
-import { element, itemView, navigate, number, percent } from "./draw.js";
-import { fillTable, pairRows } from "./team.js";
+import { randomId } from "./api.js";
+import { $, element, fillTable, itemView, number, pairRows, percent, words } from "./draw.js";
+import { begin, server } from "./start.js";
 
-const $ = (id) => document.getElementById(id);
 const KEYS = [..."123456789abcdefghilmnopqrstuvwxyz"]; // j and k move
 
-const server = connect(noticeOf($("notice")));
-const words = (label) => (Array.isArray(label) ? label.join(", ") || "none" : label);
 let name = "";
 let classes = [];
 let rows = [];
@@ -78,8 +75,6 @@ document.addEventListener("keydown", (event) => {
   decide(row, label);
 });
 
-history.replaceState(null, "", location.pathname);
-const { data: first } = await server.get(`/api/state?client=${client}`);
-if (first) navigate(first);
+const first = await begin();
 name = first?.visitor.name ?? localStorage.getItem("badge-name") ?? "adjudicator";
 await load();

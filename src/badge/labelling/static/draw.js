@@ -2,6 +2,12 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** The element of the page with this id. */
+export const $ = (id) => document.getElementById(id);
+
+/** A label as words; an item may have several classes. */
+export const words = (label) => (Array.isArray(label) ? label.join(", ") || "none" : label);
+
 /** element("p", {class: "dim"}, "text", child, …) */
 export const element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -85,8 +91,12 @@ export const markdown = (text) => {
   return text.split(/\n\s*\n/).map((part) => part.split("\n").filter((line) => line.trim())).filter((part) => part.length).flatMap(block);
 };
 
-/** Shows links to what this visitor may open. */
-export const navigate = ({ visitor, overview }) => {
-  for (const link of document.querySelectorAll("[data-for]"))
-    link.hidden = !(link.dataset.for === "several" ? overview.of > 1 && visitor.may.includes("adjudicate") : visitor.may.includes(link.dataset.for));
+/** Fills the body of a table. */
+export const fillTable = (table, rows) => {
+  const cell = (value) => element("td", {}, value);
+  table.tBodies[0].replaceChildren(...(rows.length ? rows.map((row) => element("tr", {}, ...row.map(cell)))
+    : [element("tr", {}, element("td", { colspan: "4", class: "dim" }, "nothing yet"))]));
 };
+
+export const pairRows = (pairs) => pairs.map((one) => [`${one.one} and ${one.other}`, number(one.items),
+  percent(one.same / one.items), one.kappa === null ? "both gave one label only" : one.kappa.toFixed(2)]);

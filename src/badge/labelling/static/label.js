@@ -1,17 +1,16 @@
 // The page that labels: one item, its classes, what is known so far.
 
-import { client, connect, noticeOf, randomId } from "./api.js";
+import { client, randomId } from "./api.js";
 import { all, keyed, press, recent, showClasses, used } from "./classes.js";
 import { askComment, askName, askOne, askSkip, showHelp } from "./dialogs.js";
-import { element, itemView, markdown, navigate, percent } from "./draw.js";
+import { $, element, itemView, markdown, percent, words } from "./draw.js";
 import { showOverview } from "./overview.js";
+import { begin, server } from "./start.js";
 
-const $ = (id) => document.getElementById(id);
 const POLL_MS = 1500;
 const STAY_MS = 60_000;
 const LONGEST_SECONDS = 600; // an item that lay open for longer says nothing about the person
 
-const server = connect(noticeOf($("notice")));
 let person = "";
 let several = false; // whether an item may have several classes
 let task = null; // the item on the page
@@ -24,7 +23,6 @@ let busy = false;
 let guessShown = sessionStorage.getItem("badge-guess") === "shown";
 
 const say = (text) => { $("said").textContent = text; };
-const words = (label) => (Array.isArray(label) ? label.join(", ") || "none" : label);
 const listed = (label) => (label === null || label === undefined ? [] : [label].flat());
 
 // -- showing -----------------------------------------------------------------------------------------------------
@@ -263,11 +261,9 @@ $("guess-toggle").addEventListener("click", () => {
 
 // -- start -------------------------------------------------------------------------------------------------------
 
-history.replaceState(null, "", location.pathname); // the token has done its work
-const { data: first } = await server.get(`/api/state?client=${client}`);
+const first = await begin();
 if (first) {
   around(first.overview);
-  navigate(first);
   $("guidelines").hidden = !first.guidelines;
   $("guidelines-text").replaceChildren(...markdown(first.guidelines ?? ""), ...first.overview.classes
     .filter((one) => one.description).map((one) => element("p", {}, element("b", {}, one.name), `: ${one.description}`)));

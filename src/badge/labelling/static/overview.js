@@ -1,8 +1,7 @@
 // What is known so far, beside the item: progress, accuracy, advice.
 
-import { drawCurve, element, number, percent } from "./draw.js";
+import { $, drawCurve, element, number, percent } from "./draw.js";
 
-const $ = (id) => document.getElementById(id);
 
 const adviceOf = (seen) => {
   if (seen.trouble) return `The next batch could not be chosen: ${seen.trouble}`;

@@ -1,14 +1,13 @@
 // The page that looks through, filters and corrects labels.
 
-import { client, connect, noticeOf, randomId } from "./api.js";
-import { element, itemView, navigate, number } from "./draw.js";
+import { randomId } from "./api.js";
+import { $, element, itemView, number, words } from "./draw.js";
+import { begin, server } from "./start.js";
 
-const $ = (id) => document.getElementById(id);
 const FILTERS = ["show", "label", "by", "text"];
 const TYPING_MS = 250;
 const SKIP = "\u0000skip"; // no class is called that
 
-const server = connect(noticeOf($("notice")));
 const person = () => state.visitor?.name ?? localStorage.getItem("badge-name") ?? "reviewer";
 let state = {};
 let page = 0;
@@ -17,7 +16,6 @@ let shown = []; // rows of this page
 let before = null; // what the last change of many labels changed
 
 const option = (value, text = value) => element("option", { value }, text);
-const words = (label) => (Array.isArray(label) ? label.join(", ") || "none" : label);
 const when = (at) => (at ? new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) : "");
 const may = (role) => state.visitor?.may.includes(role);
 
@@ -28,27 +26,31 @@ const act = async (path, body, status) => {
   return data;
 };
 
+/** What an editor changes: the label; for one who may correct only the own labels, what that person said. */
+const saidOf = (row) => (may("adjudicate") ? row.label : row.own);
+
 const chooserOf = (row) => {
   const chooser = element("select", { "aria-label": `Label of ${row.id}`, ...(state.several ? { multiple: "" } : {}) },
     ...state.classes.map((one) => option(one.name)));
-  if (!state.several) chooser.append(option(SKIP, "skip this item"));
-  for (const one of chooser.options) one.selected = [row.label].flat().includes(one.value);
+  if (!state.several && may("adjudicate")) chooser.append(option(SKIP, "skip this item"));
+  for (const one of chooser.options) one.selected = [saidOf(row)].flat().includes(one.value);
   return chooser;
 };
 
 const labelEditor = (row) => {
   const status = element("span", { class: "dim", role: "status" });
-  if (!may("adjudicate")) return [element("span", {}, words(row.label))];
+  if (saidOf(row) == null) return [element("span", {}, words(row.label))];
   const chooser = chooserOf(row);
   const save = element("button", { type: "button", hidden: "" }, "Save");
   const value = () => (state.several ? [...chooser.selectedOptions].map((one) => one.value) : chooser.value);
-  chooser.addEventListener("change", () => { save.hidden = words(value()) === words(row.label); status.textContent = ""; });
+  chooser.addEventListener("change", () => { save.hidden = words(value()) === words(saidOf(row)); status.textContent = ""; });
   save.addEventListener("click", async () => {
     const label = value();
     const done = label === SKIP ? await act("/api/take_back", { id: row.id }, status)
-      : await act("/api/change", { ids: [row.id], labels: [label] }, status);
+      : may("adjudicate") ? await act("/api/change", { ids: [row.id], labels: [label] }, status)
+        : await act("/api/correct", { id: row.id, label }, status);
     if (!done) return;
-    row.label = label;
+    row.label = row.own = label;
     save.hidden = true;
     chooser.focus();
   });
@@ -136,9 +138,7 @@ $("filters").addEventListener("submit", (event) => { event.preventDefault(); aga
 $("newer").addEventListener("click", () => { page -= 1; show(); });
 $("older").addEventListener("click", () => { page += 1; show(); });
 
-history.replaceState(null, "", location.pathname);
-const { data } = await server.get(`/api/state?client=${client}`);
-if (data) navigate(data);
+const data = await begin();
 state = { ...data?.overview, visitor: data?.visitor };
 $("label").append(...(state.classes ?? []).map((one) => option(one.name, `${one.name} (${one.count})`)));
 $("to").append(...(state.classes ?? []).map((one) => option(one.name)));

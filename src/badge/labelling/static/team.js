@@ -1,71 +1,52 @@
-// The page of a team: people and their links, labels per hour, agreement, accuracy. Its tables serve another page too.
+// The page of a team: people and their links, labels per hour, agreement, accuracy.
 
-import { client, connect, noticeOf } from "./api.js";
-import { drawCurve, element, navigate, number, percent } from "./draw.js";
+import { $, drawCurve, element, fillTable, number, pairRows, percent } from "./draw.js";
+import { begin, server } from "./start.js";
 
-const $ = (id) => document.getElementById(id);
-
-export const fillTable = (table, rows) => {
-  const cell = (value) => element("td", {}, value);
-  table.tBodies[0].replaceChildren(...(rows.length ? rows.map((row) => element("tr", {}, ...row.map(cell)))
-    : [element("tr", {}, element("td", { colspan: "4", class: "dim" }, "nothing yet"))]));
-};
-
-export const pairRows = (pairs) => pairs.map((one) => [`${one.one} and ${one.other}`, number(one.items),
-  percent(one.same / one.items), one.kappa === null ? "both gave one label only" : one.kappa.toFixed(2)]);
-
-const start = async () => {
-  const server = connect(noticeOf($("notice")));
-
-  const links = (row) => {
-    if (row.role === null) return "";
-    const button = element("button", { type: "button" }, row.link ? "Take the link back" : "New link");
-    button.addEventListener("click", async () => {
-      const path = row.link ? "/api/revoke" : "/api/link";
-      const { data, refused } = await server.post(path, { person: row.name });
-      $("link").textContent = refused ?? (data.link ? `${data.name}: ${data.link}` : `The link of ${data.name} does not work any more.`);
-      await load();
-    });
-    return button;
-  };
-
-  const load = async () => {
-    const { data, refused } = await server.get("/api/team");
-    if (!data) { $("link").textContent = refused; return; }
-    const hours = data.hours.map((hour) => new Date(hour).toLocaleTimeString("en", { hour: "2-digit", hour12: false }));
-    const head = ["Person", "Role", "Labels", "Seconds per item (median)", "Agreement (κ)", ...hours, ""];
-    $("people").tHead.replaceChildren(element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text))));
-    fillTable($("people"), data.people.map((row) => [row.name, row.role ?? "", number(row.labels),
-      row.seconds === null ? "" : row.seconds.toFixed(1), row.kappa === null ? "" : row.kappa.toFixed(2),
-      ...row.hours.map((count) => (count ? number(count) : "")), links(row)]));
-    $("invite").hidden = !data.links;
-    const { test, overview } = data;
-    $("test-figure").textContent = !test ? "not known: no test sample was set aside" : test.accuracy === null ? "not known yet"
-      : `${percent(test.accuracy)} (${percent(test.interval[0])} to ${percent(test.interval[1])})`;
-    $("test-text").textContent = test ? `${number(test.labelled)} of ${number(test.size)} test items have a label. ${test.text}` : "";
-    drawCurve($("test-curve"), test ? test.curve.map((point) => point.accuracy) : []);
-    $("accuracy").textContent = overview.accuracy === null ? "not known yet" : `${percent(overview.accuracy)} of the last ${overview.predictions}`;
-    drawCurve($("curve"), overview.curve);
-    fillTable($("pairs"), pairRows(data.pairs));
-  };
-
-  $("invite").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const { data, refused } = await server.post("/api/link", { person: $("invite-name").value, role: $("invite-role").value });
-    $("link").textContent = refused ?? `${data.name}: ${data.link}`;
+const links = (row) => {
+  if (row.role === null) return "";
+  const button = element("button", { type: "button" }, row.link ? "Take the link back" : "New link");
+  button.addEventListener("click", async () => {
+    const path = row.link ? "/api/revoke" : "/api/link";
+    const { data, refused } = await server.post(path, { person: row.name });
+    $("link").textContent = refused ?? (data.link ? `${data.name}: ${data.link}` : `The link of ${data.name} does not work any more.`);
     await load();
   });
-
-  $("save").addEventListener("click", async () => {
-    $("save-said").textContent = "Training …";
-    const { data, refused } = await server.post("/api/save", {});
-    $("save-said").textContent = refused ?? `Saved on the server, in ${data.folder}`;
-  });
-
-  history.replaceState(null, "", location.pathname);
-  const { data: first } = await server.get(`/api/state?client=${client}`);
-  if (first) navigate(first);
-  await load();
+  return button;
 };
 
-if ($("people")) await start();
+const load = async () => {
+  const { data, refused } = await server.get("/api/team");
+  if (!data) { $("link").textContent = refused; return; }
+  const hours = data.hours.map((hour) => new Date(hour).toLocaleTimeString("en", { hour: "2-digit", hour12: false }));
+  const head = ["Person", "Role", "Labels", "Seconds per item (median)", "Agreement (κ)", ...hours, ""];
+  $("people").tHead.replaceChildren(element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text))));
+  fillTable($("people"), data.people.map((row) => [row.name, row.role ?? "", number(row.labels),
+    row.seconds === null ? "" : row.seconds.toFixed(1), row.kappa === null ? "" : row.kappa.toFixed(2),
+    ...row.hours.map((count) => (count ? number(count) : "")), links(row)]));
+  $("invite").hidden = !data.links;
+  const { test, overview } = data;
+  $("test-figure").textContent = !test ? "not known: no test sample was set aside" : test.accuracy === null ? "not known yet"
+    : `${percent(test.accuracy)} (${percent(test.interval[0])} to ${percent(test.interval[1])})`;
+  $("test-text").textContent = test ? `${number(test.labelled)} of ${number(test.size)} test items have a label. ${test.text}` : "";
+  drawCurve($("test-curve"), test ? test.curve.map((point) => point.accuracy) : []);
+  $("accuracy").textContent = overview.accuracy === null ? "not known yet" : `${percent(overview.accuracy)} of the last ${overview.predictions}`;
+  drawCurve($("curve"), overview.curve);
+  fillTable($("pairs"), pairRows(data.pairs));
+};
+
+$("invite").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const { data, refused } = await server.post("/api/link", { person: $("invite-name").value, role: $("invite-role").value });
+  $("link").textContent = refused ?? `${data.name}: ${data.link}`;
+  await load();
+});
+
+$("save").addEventListener("click", async () => {
+  $("save-said").textContent = "Training …";
+  const { data, refused } = await server.post("/api/save", {});
+  $("save-said").textContent = refused ?? `Saved on the server, in ${data.folder}`;
+});
+
+await begin();
+await load();
