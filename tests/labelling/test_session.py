@@ -1,4 +1,4 @@
-"""The labelling session and its server without a browser: lending, answers once, threads, restarts, the guard, sources."""
+"""The labelling session and its server without a browser: lending, answers once, threads, restarts, the guard."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import badge
 from badge.cli import app
-from badge.errors import DataError, InputError, JournalError
+from badge.errors import InputError, JournalError
 from badge.labelling.lending import Loans
-from badge.labelling.models import Table, Texts, classes_of, trainer_of
+from badge.labelling.models import Texts
 from badge.labelling.people import People, key_of
 from badge.labelling.server import app_of
 from badge.labelling.session import Refused, Session
@@ -29,22 +28,25 @@ httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 
+Open = Callable[..., Session]
+
+
 def films(folder: Path, n: int = 60) -> Path:
     path = folder / "films.csv"
-    lines = [f"f{i},{'a fine film, number' if i % 2 else 'a dull film, number'} {i}" for i in range(n)]
-    path.write_text("id,text\n" + "\n".join(f'{line.split(",")[0]},"{line.split(",", 1)[1]}"' for line in lines) + "\n")
+    path.write_text(
+        "id,text\n" + "".join(f'f{i},"a {"fine" if i % 2 else "dull"} film, number {i}"\n' for i in range(n))
+    )
     return path
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
+def opened(tmp_path: Path) -> Iterator[Open]:
     sessions: list[Session] = []
 
     def make(n: int = 60, batch_size: int = 10, of: int = 1, **options: Any) -> Session:
         source = open_source(films(tmp_path, n))
-        learner = badge.ActiveLearner(
-            source.pool, Texts(2), classes=["good", "bad"], ids=source.ids, seed=0, journal=tmp_path / "labels.jsonl"
-        )
+        known: dict[str, Any] = {"classes": ["good", "bad"], "ids": source.ids, "journal": tmp_path / "labels.jsonl"}
+        learner = badge.ActiveLearner(source.pool, Texts(2), seed=0, **known)
         sessions.append(Session(learner, source, batch_size, of, **options))
         return sessions[-1]
 
@@ -71,10 +73,17 @@ def work(session: Session, client: str, count: int, name: str | None = None) -> 
         if "id" not in task:
             break
         done.append(task["id"])
-        task = answer(session, f"{client}-{i}-{task['id']}", client, name or client, task["id"], truth(task["id"]))[
-            "next"
-        ]
+        request = f"{client}-{i}-{task['id']}"
+        task = answer(session, request, client, name or client, task["id"], truth(task["id"]))["next"]
     return done
+
+
+def until(look: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 20
+    while not (found := look()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert found
+    return found
 
 
 # -- lending ---------------------------------------------------------------------------------------------------------
@@ -94,19 +103,17 @@ def test_a_loan_comes_back_after_a_while() -> None:
     assert loans.lend(["a"], "eve") == "a" and loans.held("ann") is None
 
 
-def test_an_item_goes_to_one_client_at_a_time_and_stays_with_it(opened: Callable[..., Session]) -> None:
+def test_an_item_goes_to_one_client_at_a_time_and_stays_with_it(opened: Open) -> None:
     session = opened()
     ids = [session.next(f"c{i}", f"p{i}")["id"] for i in range(8)]
     assert len(set(ids)) == 8
     assert session.next("c3", "p3")["id"] == ids[3]  # a reload of the page
 
 
-def test_all_of_a_pool_by_many_threads(opened: Callable[..., Session]) -> None:
+def test_all_of_a_pool_by_many_threads(opened: Open) -> None:
     session = opened(n=120, batch_size=20)
     done: list[list[str]] = [[] for _ in range(6)]
-    threads = [
-        threading.Thread(target=lambda i=i: done[i].extend(work(session, f"c{i}", 1000))) for i in range(6)
-    ]  # fmt: skip
+    threads = [threading.Thread(target=lambda i=i: done[i].extend(work(session, f"c{i}", 1000))) for i in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -121,7 +128,7 @@ def test_all_of_a_pool_by_many_threads(opened: Callable[..., Session]) -> None:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_that_comes_twice_has_one_effect(opened: Callable[..., Session]) -> None:
+def test_a_request_that_comes_twice_has_one_effect(opened: Open) -> None:
     session = opened()
     id = session.next("c", "ann")["id"]
     first = answer(session, "r", "c", "ann", id, "good")
@@ -137,7 +144,7 @@ def test_a_request_that_comes_twice_has_one_effect(opened: Callable[..., Session
         answer(session, "r4", "c", "ann", "f9999", "good")
 
 
-def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Callable[..., Session]) -> None:
+def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Open) -> None:
     session = opened()
     first = session.next("c", "ann")["id"]
     answer(session, "1", "c", "ann", first, "good")
@@ -152,7 +159,7 @@ def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Callabl
         session.undo("6", "d", "bob")
 
 
-def test_after_a_restart_everything_goes_on(opened: Callable[..., Session]) -> None:
+def test_after_a_restart_everything_goes_on(opened: Open) -> None:
     session = opened()
     done = work(session, "c", 12, "ann")
     labels, pending = session.learner.labels, session.learner.pending.tolist()
@@ -163,7 +170,7 @@ def test_after_a_restart_everything_goes_on(opened: Callable[..., Session]) -> N
     assert len(work(again, "d", 100, "ann")) == 48
 
 
-def test_two_people_are_asked_about_each_item(opened: Callable[..., Session]) -> None:
+def test_two_people_are_asked_about_each_item(opened: Open) -> None:
     session = opened(n=12, batch_size=12, of=2)
     assert len(work(session, "a", 12, "ann")) == 12 and not session.learner.labels
     back = session.undo("u", "a", "ann")["next"]
@@ -175,7 +182,7 @@ def test_two_people_are_asked_about_each_item(opened: Callable[..., Session]) ->
     assert session.next("a", "ann")["done"]
 
 
-def test_nobody_waits_for_a_training(opened: Callable[..., Session]) -> None:
+def test_nobody_waits_for_a_training(opened: Open) -> None:
     session = opened(n=60, batch_size=4)
     release = threading.Event()
     fit = session.learner.trainer.fit
@@ -184,14 +191,11 @@ def test_nobody_waits_for_a_training(opened: Callable[..., Session]) -> None:
     assert len(done) == 25 and session.learner.labels == {id: truth(id) for id in done}
     assert "random" in session.next("c", "c")["why"]
     release.set()
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not session.picker.guess:
-        time.sleep(0.02)
-    assert session.picker.guess
+    until(lambda: session.picker.guess)
     assert len(work(session, "c", 5)) == 5
 
 
-def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Callable[..., Session]) -> None:
+def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Open) -> None:
     session = opened(n=30, batch_size=4)
 
     def fail(*given: Any) -> None:
@@ -199,17 +203,14 @@ def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Callab
 
     session.learner.trainer.fit = fail
     assert len(work(session, "c", 20)) == 20
-    end = time.monotonic() + 10
-    while time.monotonic() < end and not session.state()["overview"]["trouble"]:
-        time.sleep(0.02)
-    assert "no model today" in session.state()["overview"]["trouble"]
+    assert "no model today" in until(lambda: session.state()["overview"]["trouble"])
 
 
 # -- the server's guard --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def client(opened: Callable[..., Session], tmp_path: Path) -> Iterator[Any]:
+def client(opened: Open, tmp_path: Path) -> Iterator[Any]:
     from starlette.testclient import TestClient
 
     app = app_of(opened(), People("secret"), "127.0.0.1", 8600, "ann")
@@ -264,12 +265,8 @@ def test_large_and_broken_requests(client: Any) -> None:
     assert client.post("/api/next", content=endless(), headers=sent).status_code == 413  # without a length
     for body in (b"", b"{", b"[]", b'{"client": "c"}', b'{"client": 5, "name": "a"}', b'{"client": "c", "name": ""}'):
         assert post(client, "/api/next", body).status_code == 400
-    assert (
-        post(
-            client, "/api/answer", {"request": "r", "client": "c", "name": "a", "id": [1], "label": "good"}
-        ).status_code
-        == 400
-    )
+    answered = {"request": "r", "client": "c", "name": "a", "id": [1], "label": "good"}
+    assert post(client, "/api/answer", answered).status_code == 400
     assert client.put("/api/next").status_code == 405
     assert client.get("/api/labels?page=-1").status_code == client.get("/api/labels?page=x").status_code == 200
     assert client.get("/static/label.html").status_code == client.get("/nothing").status_code == 404
@@ -317,144 +314,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(busy.exception, InputError) and "--port 0" in str(busy.exception)
 
 
-# -- sources and models ------------------------------------------------------------------------------------------------------
-
-
-def test_sources(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n\ntwo\n")
-    assert open_source(tmp_path / "a.txt").pool == ["one", "two"]
-    (tmp_path / "a.csv").write_text(
-        'key,review,stars\nk1,"two\nlines, ""quoted""",4\nk2,short,1\n', encoding="utf-8-sig"
-    )
-    source = open_source(tmp_path / "a.csv", text="review", id="key")
-    assert source.pool[0] == 'two\nlines, "quoted"' and source.ids == ["k1", "k2"]
-    assert source.shown(1) == {"kind": "text", "text": "short", "fields": [["stars", "1"]]}
-    rows = open_source(tmp_path / "a.csv", id="key")
-    assert rows.kind == "row" and rows.shown(1)["fields"] == [["review", "short"], ["stars", "1"]]
-    (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "x"}\n{"id": 9, "text": "y"}\n')
-    assert open_source(tmp_path / "a.jsonl").ids == [7, 9]
-    (tmp_path / "b.csv").write_text("text,n\nline\u2028separator,1\n" + "x" * 200_000 + ",2\n", encoding="utf-8")
-    assert [len(text) for text in open_source(tmp_path / "b.csv").pool] == [14, 200_000]
-    (tmp_path / "b.txt").write_bytes("one\u2028still one\r\ntwo\r\n".encode())
-    assert open_source(tmp_path / "b.txt").pool == ["one\u2028still one", "two"]
-    (tmp_path / "b.jsonl").write_text('{"text": "half \\ud800", "n": NaN}\n{"text": null, "n": [1]}\n')
-    shown = [open_source(tmp_path / "b.jsonl").shown(i) for i in range(2)]
-    assert json.dumps(shown, allow_nan=False, ensure_ascii=False).encode()  # as the server sends it
-    assert shown[1]["text"] == "" and shown[1]["fields"] == [["n", "[1]"]]
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    import pyarrow.parquet as parquet
-
-    parquet.write_table(pyarrow.table({"text": ["p", "q"]}), tmp_path / "a.parquet")
-    assert open_source(tmp_path / "a.parquet").pool == ["p", "q"]
-
-
-def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
-    """Semicolons, commas in texts and numbers, Windows-1252: as a person sees it in the spreadsheet."""
-    (tmp_path / "a.csv").write_bytes("id;text;preis\n1;gut, schön;0,5\n2;mäßig;1,25\n".encode("cp1252"))
-    source = open_source(tmp_path / "a.csv")
-    assert (source.ids, source.pool) == (["1", "2"], ["gut, schön", "mäßig"])
-    assert source.shown(1)["fields"] == [["preis", "1.25"]]
-    assert source.understood == "a.csv: 2 rows, delimiter ';', decimal comma, header, windows-1252"
-    (tmp_path / "a.csv").write_text(
-        "ville;2019;2020\nParis;1;2\nLyon;3;4\n"
-    )  # by its look, the first row may be values
-    assert open_source(tmp_path / "a.csv", text="ville").pool == ["Paris", "Lyon"]
-    for encoding in ("utf-16", "utf-8-sig"):
-        (tmp_path / "a.csv").write_text("id\ttext\n1\tgut\n2\tmäßig\n", encoding=encoding)
-        assert open_source(tmp_path / "a.csv").pool == ["gut", "mäßig"]
-    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    book = openpyxl.Workbook()
-    for row in (["id", "text", "preis"], [1, "gut; schön", 0.5], [2, "mäßig", 3]):
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    source = open_source(tmp_path / "a.xlsx")
-    assert (source.ids, source.pool) == (["1", "2"], ["gut; schön", "mäßig"])
-    assert [source.shown(i)["fields"] for i in range(2)] == [[["preis", "0.5"]], [["preis", "3"]]]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", "id,text\n1,x\n1,y\n", "stands at items 1 and 2"),
-        ("a.csv", "text\nonly\n", "at least 2"),
-        ("a.csv", "a,b\n1\n2,3\n", "line 2 has 1 cell, the first row 2"),
-        ("a.jsonl", '{"text": "x"}\nnope\n', "line 2 is no JSON"),
-        ("a.jsonl", "[1]\n[2]\n", "line 1 is a list"),
-        ("a.doc", "x", "a.doc is none of .csv"),
-        ("a.txt", "\0\0", "it is no text"),
-    ],
-)
-def test_files_that_cannot_be_labelled(tmp_path: Path, name: str, content: str, message: str) -> None:
-    (tmp_path / name).write_bytes(content.encode("latin-1"))
-    with pytest.raises(DataError, match=message):
-        open_source(tmp_path / name)
-
-
-def test_more_files_that_cannot(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no"):
-        open_source(tmp_path / "nothing.csv")
-    with pytest.raises(DataError, match="holds 0 images"):
-        open_source(tmp_path)
-    with pytest.raises(DataError, match="no such column"):
-        open_source(films(tmp_path), text="review")
-    with pytest.raises(InputError, match="at least 2 different"):
-        classes_of("one")
-    with pytest.raises(InputError, match="two answers"):
-        trainer_of("text", 2, "hf:x", "a:b")
-    with pytest.raises(InputError, match="rows of a table"):
-        trainer_of("row", 2, "hf:x")
-
-
-def test_a_table_is_learnt(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = [{"kind": "ab"[i % 2], "size": f"{rng.normal():.3f}", "missing": None if i % 3 else "4"} for i in range(80)]
-    table = Table(2)
-    prepared = table.prepare(rows)
-    assert prepared.shape == (80, 4) and bool(prepared.isfinite().all())
-    model = table.fit(prepared[:40], np.arange(40) % 2, rng)
-    said = badge.predict(model, prepared).probabilities.argmax(dim=1).numpy()
-    assert (said == np.arange(80) % 2).mean() > 0.95
-
-
-def test_an_own_trainer_and_an_encoder_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    (tmp_path / "photos").mkdir()
-    for i in range(6):
-        image.new("RGB", (20 + i, 30), (200 * (i % 2), 0, 100)).save(tmp_path / "photos" / f"{i}.png")
-    (tmp_path / "photos" / "broken.jpg").write_bytes(b"\xff\xd8 nothing")
-    source = open_source(tmp_path / "photos")
-    config = transformers.ViTConfig(
-        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, image_size=16, patch_size=8
-    )
-    transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
-    transformers.ViTImageProcessor(size={"height": 16, "width": 16}).save_pretrained(tmp_path / "vit")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    frozen = trainer_of("image", 2, encoder=f"hf:{tmp_path / 'vit'}")
-    rows = frozen.prepare(source.pool)
-    assert rows.shape == (7, 8) and not np.allclose(rows[0], rows[1])
-    small = trainer_of("image", 2)
-    model = small.fit(small.prepare(source.pool)[:6], np.arange(6) % 2, np.random.default_rng(0))
-    assert badge.predict(model, small.prepare(source.pool)).probabilities.shape == (7, 2)
-    (tmp_path / "own_label_models.py").write_text(
-        "from sklearn.linear_model import LogisticRegression\n\n\ndef make(classes):\n    return LogisticRegression()\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    assert type(trainer_of("row", 2, model="own_label_models:make")).__name__ == "LogisticRegression"
-
-
-def test_texts_without_words() -> None:
-    assert Texts(2).prepare(["!", "?", "!?", ""]).shape[0] == 4
-    assert Texts(2).prepare(["日本", "日本語", "語学"]).isfinite().all()
-
-
 def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) -> None:
     """Texts come from anyone: a cell that begins like a formula is kept from being one, and read back as it was."""
     (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"=f{i},=cmd|' /C calc'!A{i}\n" for i in range(12)))
     source = open_source(tmp_path / "t.csv")
-    learner = badge.ActiveLearner(
-        source.pool, Texts(2), classes=["=good", "bad"], ids=source.ids, journal=tmp_path / "j"
-    )
+    classes = ["=good", "bad"]
+    learner = badge.ActiveLearner(source.pool, Texts(2), classes=classes, ids=source.ids, journal=tmp_path / "j")
     session = Session(learner, source, 4)
     ids = learner.ask(4).tolist()
     learner.tell(ids, ["=good"] * 4, by="=me")
@@ -462,6 +327,6 @@ def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) ->
     assert len(lines) == 5 and not any(cell.startswith("=") for line in lines for cell in line.split(","))
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     session.close()
-    again = badge.ActiveLearner(source.pool, Texts(2), classes=["=good", "bad"], ids=source.ids)
+    again = badge.ActiveLearner(source.pool, Texts(2), classes=classes, ids=source.ids)
     assert again.import_csv(tmp_path / "labels.csv") == 4
     assert again.labels == dict.fromkeys(sorted(ids), "=good")

@@ -69,6 +69,7 @@ def command(arguments: list[str], folder: Path, log: Path) -> None:
     from badge.cli import main
 
     torch.set_num_threads(1)
+    os.environ["HF_HUB_CACHE"] = str(folder / "no-encoder-is-installed")
     os.chdir(folder)
     printed = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (sys.stdout, sys.stderr):

@@ -33,7 +33,10 @@ def label(
         Path | None, Option(help="Where the answers go. (default: PATH's name with .labels.jsonl)")
     ] = None,
     batch_size: Annotated[int, Option(min=1, help="Items that are picked at a time.")] = 50,
-    encoder: Annotated[str | None, Option(help="A frozen pretrained encoder: hf:folder-or-name.")] = None,
+    encoder: Annotated[
+        str | None,
+        Option(help="A frozen pretrained encoder: hf:folder-or-name, or none. (default: one that is installed)"),
+    ] = None,
     model: Annotated[
         str | None, Option(help="Your own trainer: package.module:make, called with the number of classes.")
     ] = None,

@@ -12,6 +12,7 @@ import typer
 
 from badge.errors import InputError
 from badge.journal import read
+from badge.labelling.encoders import installed_encoder
 from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, trainer_of
 from badge.labelling.people import People, key_of
@@ -53,7 +54,7 @@ def run(source: Source, options: Options) -> None:
     names, about = classes_of(options.classes)
     guidelines = "" if options.guidelines is None else _read(options.guidelines)
     file = options.journal
-    trainer = trainer_of(source.kind, len(names), options.encoder, options.model)
+    trainer = trainer_of(source.kind, len(names), _encoder(source, options), options.model)
     with _listening(options.host, options.port) as listen:
         port = listen.getsockname()[1]
         known = _known_classes(file)
@@ -101,6 +102,16 @@ def run(source: Source, options: Options) -> None:
         )
         app = app_of(session, people, options.host, port, _user(), public, guidelines, file.with_suffix(".model"))
         serve(app, session, options.host, port, listen)
+
+
+def _encoder(source: Source, options: Options) -> str | None:
+    """The encoder that is asked for; else, for texts, one that is on this machine."""
+    if options.encoder is not None or options.model is not None:
+        return None if options.encoder == "none" else options.encoder
+    found = installed_encoder(source.kind, len(source))
+    if found is not None:
+        typer.echo(f"model  {found}: an encoder that is on this machine; --encoder none does without")
+    return found
 
 
 def _take_labels(learner: ActiveLearner, source: Source) -> str:

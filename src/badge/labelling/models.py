@@ -12,18 +12,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from badge.core.importing import imported
 from badge.errors import InputError, MissingExtraError
+from badge.labelling.encoders import PartFirst
 from badge.labelling.images import ImageFiles
 from badge.labelling.sources import Kind
-from badge.training import Frozen, Trainer
+from badge.training import Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
-#: columns that TF-IDF is reduced to; texts that the reduction is learnt from
-TEXT_COLUMNS, TEXT_SAMPLE = 256, 20_000
+IntArray = NDArray[np.int64]
+
+#: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once
+TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK = 256, 20_000, 10_000
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: files of which a progress bar is shown
@@ -44,7 +48,7 @@ def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str 
     if encoder is not None:
         if kind == "row":
             raise InputError("--encoder reads texts or images, and this pool holds rows of a table")
-        return Frozen(encoder, progress=True)
+        return PartFirst(encoder, progress=True)
     return {"text": Texts, "image": Images, "row": Table}[kind](classes)
 
 
@@ -76,17 +80,42 @@ class _Prepared:
 class Texts(_Prepared):
     """TF-IDF of words and pairs of words, reduced to a few hundred columns, and logistic regression on these.
 
-    The vocabulary, its weights and the reduction (latent semantic analysis) come from the whole pool, labelled or not;
-    so a round costs what a linear head on embeddings costs.
+    The vocabulary, its weights and the reduction (latent semantic analysis) come from the pool, labelled or not: from all
+    of it, or from TEXT_SAMPLE texts of a larger one. So a round costs what a linear head on embeddings costs.
     """
 
+    _steps: tuple[Any, Any] | None = None  # vocabulary with weights, and reduction
+    _part: tuple[Any, IntArray, Tensor] | None = None
+
+    def part(self, pool: Sequence[str]) -> tuple[IntArray, Tensor] | None:
+        """Positions of TEXT_SAMPLE texts, evenly spaced, and their rows; None: the pool is no larger than that."""
+        if len(pool) <= TEXT_SAMPLE:
+            return None
+        if self._part is None or self._part[0] is not pool:
+            places = np.linspace(0, len(pool) - 1, TEXT_SAMPLE).astype(np.int64)
+            self._part = (pool, places, self._fitted([pool[place] for place in places.tolist()]))
+        return self._part[1:]
+
     def _learn(self, pool: Sequence[str]) -> Tensor:
+        part = self.part(pool)
+        if part is None:
+            return self._fitted(list(pool))
+        rows = torch.empty(len(pool), part[1].shape[1])
+        for start in range(0, len(pool), TEXT_BLOCK):  # all at once would take some times the memory
+            rows[start : start + TEXT_BLOCK] = self.transform(pool[start : start + TEXT_BLOCK])
+        return rows
+
+    def transform(self, items: Sequence[str]) -> Tensor:
+        assert self._steps is not None
+        return self._reduced(self._steps[0].transform([str(item) or " " for item in items]))
+
+    def _fitted(self, texts: list[str]) -> Tensor:
+        """Learn the steps from texts; the rows of these."""
         try:
             from sklearn.decomposition import TruncatedSVD
             from sklearn.feature_extraction.text import TfidfVectorizer
         except ImportError:
             raise MissingExtraError("labelling texts", "scikit-learn", "label") from None
-        texts = list(pool)
         words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2 if len(texts) > 100 else 1)
         try:
             counts = words.fit_transform(texts)
@@ -94,20 +123,19 @@ class Texts(_Prepared):
             words = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(1, 3))
             counts = words.fit_transform([text or " " for text in texts])
         columns = min(TEXT_COLUMNS, min(counts.shape) - 1)
-        sample = np.unique(np.linspace(0, len(texts) - 1, TEXT_SAMPLE).astype(np.int64))
-        reduced = TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts[sample]) if columns >= 1 else None
-        self._steps = (words, reduced)
+        self._steps = words, TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts) if columns >= 1 else None
         return self._reduced(counts)
-
-    def transform(self, items: Sequence[str]) -> Tensor:
-        return self._reduced(self._steps[0].transform([str(item) or " " for item in items]))
 
     def _reduced(self, counts: Any) -> Tensor:
         from sklearn.preprocessing import normalize
 
+        assert self._steps is not None
         if self._steps[1] is None:
             return torch.from_numpy(counts.toarray().astype(np.float32))
         return torch.from_numpy(normalize(self._steps[1].transform(counts)).astype(np.float32))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_part": None}
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> LinearHead:
         return fit_linear(examples, labels)[0].eval()

@@ -11,7 +11,7 @@ from badge.errors import BadgeError, InputError
 from badge.labelling.sources import Id
 from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
-from badge.training.fit import prepared
+from badge.training.fit import prepared, prepared_part
 
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
@@ -67,6 +67,8 @@ class Picker:
         return [id for id in self.learner.pending.tolist() if id not in test and id not in votes]
 
     def _run(self) -> None:
+        if self.learner.team.starts_typical and not self._queue() and not self.learner.labels:
+            self._trying(self._fill_from_part)
         self._trying(self._first)
         while True:
             self._changed.wait()
@@ -93,6 +95,12 @@ class Picker:
         prepared(self.learner.trainer, self.learner.pool)
         if len(self._queue()) >= self.batch_size:
             self._explain()
+
+    def _fill_from_part(self) -> None:
+        """Two batches for the time until the whole of a large pool is prepared; a model picks the second anew."""
+        self._fill()
+        if prepared_part(self.learner.trainer, self.learner.pool) is not None:
+            self._next = self._ask()
 
     def _fill(self) -> None:
         while not self._ended and self.learner.left > 0 and self._is_low():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from badge.core.writing import folder_for, replacing
 from badge.errors import InputError, MissingExtraError
+from badge.labelling.images import ImageFiles
 from badge.learner import ActiveLearner
 from badge.models import predict
 from badge.training import Frozen
@@ -42,18 +45,25 @@ class Saved:
 
     def predict(self, items: list[Any]) -> list[Any]:
         """The class of each item, or its classes."""
-        if self.kind == "row":
-            items = [json.loads(item) if isinstance(item, str) else item for item in items]
-        rows = self.trainer.transform(items) if hasattr(self.trainer, "transform") else items
-        if isinstance(self.trainer, Frozen):
-            rows = self.trainer.prepare(items)
-        outputs = align(
-            predict(self.model, rows, multilabel=self.multilabel), self.model, len(self.classes), self.multilabel
-        )
+        said = predict(self.model, self._rows(items), multilabel=self.multilabel)
+        outputs = align(said, self.model, len(self.classes), self.multilabel)
         shares = outputs.probabilities.numpy(force=True)
         if self.multilabel:
             return [[name for name, share in zip(self.classes, row, strict=True) if share > 0.5] for row in shares]
         return [self.classes[code] for code in shares.argmax(axis=1).tolist()]
+
+    def _rows(self, items: list[Any]) -> Any:
+        """Items as the model reads them."""
+        if self.kind == "row":
+            items = [json.loads(item) if isinstance(item, str) else item for item in items]
+        if not isinstance(self.trainer, Frozen):
+            return self.trainer.transform(items) if hasattr(self.trainer, "transform") else items
+        encoder = copy.copy(self.trainer)
+        with TemporaryDirectory() as folder:  # embeddings of new items are not kept
+            encoder.keep, encoder.progress = Path(folder), False
+            return encoder.prepare(
+                ImageFiles([Path(item) for item in items]) if self.kind == "image" else items
+            ).clone()
 
 
 def save_model(learner: ActiveLearner, kind: str, folder: Path) -> Path:

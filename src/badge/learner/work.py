@@ -36,7 +36,7 @@ from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
 from badge.strategies.choose import choose
 from badge.strategies.request import Request
-from badge.training.fit import align, fit_model, prepared
+from badge.training.fit import align, fit_model, prepared, prepared_part
 
 IntArray = NDArray[np.int64]
 #: a strategy for the time without a model, and its embeddings (None: those of a frozen encoder)
@@ -208,15 +208,27 @@ class Work:
         if cold is None:
             picks: IntArray = rng.choice(state.candidates, size=k, replace=False)
         else:
-            strategy, given = cold
-            outputs = given or Outputs(embeddings=self._examples())  # of a frozen encoder: what the trainer sees
-            picks = choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
+            picks = self._pick_cold(*cold, state, k, rng)
         if one_class:
             how = "drawn uniformly" if cold is None else "picked by embeddings alone"
             reason = f"{one_class}: there is nothing to learn yet, and the batch was {how}"
         say = log.warning if reason else log.info
         say("picked %d without a model%s", k, f": {reason}" if reason else "")
         return e.Ask(round=state.round, ids=self.ids.at(picks), uniform=reason)
+
+    def _pick_cold(
+        self, strategy: Strategy, given: Outputs | None, state: Snapshot, k: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Picks from `given`, or from what the trainer sees: of the whole pool, or of the part that it prepares first."""
+        part = prepared_part(self.trainer, self.pool) if given is None else None
+        if part is not None:
+            places, rows = part
+            candidates, labeled = (np.flatnonzero(np.isin(places, ids)) for ids in (state.candidates, state.labeled))
+            if len(candidates) >= k:
+                outputs = Outputs(embeddings=rows)
+                return places[choose(Request(strategy, k, rng, Listed(candidates), outputs[labeled]), outputs)]
+        outputs = given or Outputs(embeddings=self._examples())
+        return choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
         """The positions that the strategy picks, and what changed in its memory."""

@@ -1,0 +1,65 @@
+"""A pretrained encoder for the page: one that is on this machine already, and a part of the pool encoded first."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from badge.training import Frozen
+
+#: small encoders of texts that are taken without being asked for, if the cache of Hugging Face has them
+KNOWN = (
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "BAAI/bge-small-en-v1.5",
+    "intfloat/multilingual-e5-small",
+)
+#: texts of the largest pool that an encoder is taken for without being asked for: some minutes on one core
+MOST = 20_000
+#: texts that are encoded first: some seconds
+PART = 1_000
+
+
+class PartFirst(Frozen):
+    """A frozen encoder that has a part of a large pool ready before the whole."""
+
+    _part: tuple[Any, NDArray[np.int64], Tensor] | None = None
+
+    def part(self, pool: Any) -> tuple[NDArray[np.int64], Tensor] | None:
+        """Positions of PART texts, evenly spaced, and their embeddings; None: the pool is not much larger, or no texts."""
+        if not isinstance(pool, list) or len(pool) < 2 * PART:
+            return None
+        if self._part is None or self._part[0] is not pool:
+            places = np.linspace(0, len(pool) - 1, PART).astype(np.int64)
+            self._part = (pool, places, self.prepare([pool[place] for place in places.tolist()]))
+        return self._part[1:]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a saved model: without the pool."""
+        return {**self.__dict__, "_part": None}
+
+
+def installed_encoder(kind: str, size: int) -> str | None:
+    """The encoder for a pool of texts that BADGE_ENCODER names, or that the cache of Hugging Face holds; or none."""
+    if kind != "text" or find_spec("transformers") is None:
+        return None
+    if named := os.environ.get("BADGE_ENCODER"):
+        return named
+    if size > MOST:
+        return None
+    found = (snapshot for name in KNOWN for snapshot in _snapshots(name) if (snapshot / "config.json").is_file())
+    whole = (folder for folder in found if any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model.bin")))
+    return next((f"hf:{folder}" for folder in whole), None)
+
+
+def _snapshots(name: str) -> list[Path]:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = Path(os.environ.get("HF_HOME") or Path(cache) / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return sorted((hub / f"models--{name.replace('/', '--')}" / "snapshots").glob("*"))

@@ -1,0 +1,194 @@
+"""The models of the page: texts, a part of a large pool first, tables, images, encoders, one's own."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import badge
+from badge.labelling import encoders, models
+from badge.labelling.encoders import installed_encoder
+from badge.labelling.models import Table, Texts, trainer_of
+from badge.labelling.saving import load, save_model
+from badge.labelling.session import Session
+from badge.labelling.sources import Source, open_source
+
+TEXTS = [f"a {'fine' if i % 2 else 'dull'} film of {i % 7} parts, number {i}" for i in range(200)]
+
+
+@pytest.fixture
+def small_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool above 40 texts is a large one."""
+    monkeypatch.setattr(models, "TEXT_SAMPLE", 40)
+    monkeypatch.setattr(models, "TEXT_BLOCK", 33)
+
+
+def test_a_part_of_a_large_pool_is_prepared_like_the_whole(small_part: None) -> None:
+    texts = Texts(2)
+    part = texts.part(TEXTS)
+    assert (
+        part is not None and len(part[0]) == len(set(part[0].tolist())) == 40 and part[0][[0, -1]].tolist() == [0, 199]
+    )
+    rows = texts.prepare(TEXTS)
+    np.testing.assert_allclose(rows[part[0]], part[1], atol=1e-5)
+    np.testing.assert_allclose(rows, texts.transform(TEXTS), atol=1e-5)
+    assert texts.part(TEXTS[:40]) is None  # a small one is prepared at once
+    assert len(pickle.dumps(texts)) < len(pickle.dumps((texts, rows))) / 2  # a saved model is without the pool
+
+
+def test_the_first_batch_of_a_large_pool_comes_from_a_part_of_it(
+    small_part: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = Texts(2)
+    monkeypatch.setattr(texts, "prepare", lambda pool: pytest.fail("the whole pool was prepared"))
+    learner = badge.ActiveLearner(TEXTS, texts, classes=2, seed=0, first="typiclust")
+    part = texts.part(TEXTS)
+    assert part is not None
+    first = learner.ask(10)
+    learner.tell(first[:5], [0] * 5)  # of one class: there is no model yet
+    second = learner.ask(10)
+    assert {*first.tolist(), *second.tolist()} <= set(part[0].tolist()) and len({*first, *second}) == 20
+    again = badge.ActiveLearner(TEXTS, Texts(2), classes=2, seed=0, first="typiclust")
+    assert again.ask(10).tolist() == first.tolist()
+
+
+def test_where_the_part_is_used_up_the_whole_pool_is_picked_from(small_part: None) -> None:
+    learner = badge.ActiveLearner(TEXTS, Texts(2), classes=2, seed=0, first="typiclust")
+    assert len({*learner.ask(30).tolist(), *learner.ask(30).tolist()}) == 60
+
+
+def test_people_get_typical_texts_before_the_whole_pool_is_prepared(small_part: None, tmp_path: Path) -> None:
+    texts, ready = Texts(2), threading.Event()
+    learn = texts._learn
+    texts._learn = lambda pool: ready.wait(30) and learn(pool)  # type: ignore[method-assign,assignment,return-value]
+    learner = badge.ActiveLearner(TEXTS, texts, classes=["bad", "good"], seed=0, first="typiclust")
+    session = Session(learner, Source("text", TEXTS, None), batch_size=6)
+
+    def until(held: Any) -> None:
+        end = time.monotonic() + 30
+        while not held() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert held()
+
+    until(lambda: len(learner.pending) > 0)
+    task = session.next("c", "ann")
+    assert task["batch"] is not None and "typical" in task["why"]
+    for number in range(6):
+        label = "good" if "fine" in task["item"]["text"] else "bad"
+        task = session.answer(str(number), "c", "ann", task["id"], task["shown"], label)["next"]
+    assert not session.picker.guess
+    ready.set()
+    until(lambda: session.picker.guess)
+    session.close()
+
+
+def test_an_encoder_that_is_on_this_machine_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.delenv("BADGE_ENCODER", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert installed_encoder("text", 100) is None
+    snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / "1a2b"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    assert installed_encoder("text", 100) is None  # without weights: a download that was interrupted
+    (snapshot / "model.safetensors").write_bytes(b"")
+    assert installed_encoder("text", 100) == f"hf:{snapshot}"
+    assert installed_encoder("image", 100) is None and installed_encoder("text", 10**6) is None
+    monkeypatch.setenv("BADGE_ENCODER", "hf:mine")
+    assert installed_encoder("text", 10**6) == "hf:mine"
+
+
+def test_an_encoder_has_a_part_of_a_large_pool_ready_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "PART", 50)
+    encoded: list[int] = []
+
+    def encode(batch: list[str]) -> list[list[float]]:
+        encoded.append(len(batch))
+        return [[float("fine" in text), float("dull" in text), float(len(text))] for text in batch]
+
+    frozen = encoders.PartFirst(encode, keep=tmp_path)
+    learner = badge.ActiveLearner(TEXTS, frozen, classes=2, seed=0, first="typiclust")
+    first = learner.ask(5)
+    part = frozen.part(TEXTS)
+    assert part is not None and sum(encoded) < 100 and set(first.tolist()) <= set(part[0].tolist())
+    np.testing.assert_allclose(frozen.prepare(TEXTS)[part[0]], part[1])
+    assert frozen.part(TEXTS[:99]) is None
+
+
+def test_a_table_is_learnt(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"kind": "ab"[i % 2], "size": f"{rng.normal():.3f}", "missing": None if i % 3 else "4"} for i in range(80)]
+    table = Table(2)
+    prepared = table.prepare(rows)
+    assert prepared.shape == (80, 4) and bool(prepared.isfinite().all())
+    model = table.fit(prepared[:40], np.arange(40) % 2, rng)
+    said = badge.predict(model, prepared).probabilities.argmax(dim=1).numpy()
+    assert (said == np.arange(80) % 2).mean() > 0.95
+
+
+@pytest.fixture
+def vit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An encoder of images that knows nothing, by its name."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    config = transformers.ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, image_size=16, patch_size=8
+    )
+    transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
+    transformers.ViTImageProcessor(size={"height": 16, "width": 16}).save_pretrained(tmp_path / "vit")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return f"hf:{tmp_path / 'vit'}"
+
+
+def test_an_own_trainer_and_an_encoder_of_images(tmp_path: Path, vit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    (tmp_path / "photos").mkdir()
+    for i in range(6):
+        image.new("RGB", (20 + i, 30), (200 * (i % 2), 0, 100)).save(tmp_path / "photos" / f"{i}.png")
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"\xff\xd8 nothing")
+    source = open_source(tmp_path / "photos")
+    frozen = trainer_of("image", 2, encoder=vit)
+    rows = frozen.prepare(source.pool)
+    assert rows.shape == (7, 8) and not np.allclose(rows[0], rows[1])
+    small = trainer_of("image", 2)
+    model = small.fit(small.prepare(source.pool)[:6], np.arange(6) % 2, np.random.default_rng(0))
+    assert badge.predict(model, small.prepare(source.pool)).probabilities.shape == (7, 2)
+    (tmp_path / "own_label_models.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n\n\ndef make(classes):\n    return LogisticRegression()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert type(trainer_of("row", 2, model="own_label_models:make")).__name__ == "LogisticRegression"
+
+
+def test_texts_without_words() -> None:
+    assert Texts(2).prepare(["!", "?", "!?", ""]).shape[0] == 4
+    assert Texts(2).prepare(["日本", "日本語", "語学"]).isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["row", "image", "image by an encoder"])
+def test_models_are_saved_and_predict_new_items(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    encoder = request.getfixturevalue("vit") if "encoder" in kind else None
+    if kind == "row":
+        (tmp_path / "p.csv").write_text("a,b\n" + "".join(f"{i % 2 * 3.0},{'xy'[i % 2]}\n" for i in range(30)))
+        source, new = open_source(tmp_path / "p.csv"), ['{"a": "3.0", "b": "y"}', '{"a": "0.0", "b": "x"}']
+    else:
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        (tmp_path / "p").mkdir()
+        rng = np.random.default_rng(0)
+        for i in range(30):
+            pixels = np.zeros((40, 60, 3), dtype=np.uint8)
+            pixels[..., i % 2] = 200 + rng.integers(40, size=(40, 60))
+            image.fromarray(pixels).save(tmp_path / "p" / f"{i:02}.png")
+        source = open_source(tmp_path / "p")
+        new = [str(tmp_path / "p" / "01.png"), str(tmp_path / "p" / "02.png")]
+    trainer = trainer_of(source.kind, 2, encoder)
+    learner = badge.ActiveLearner(source.pool, trainer, classes=["even", "odd"], ids=source.ids)
+    ids = [source.id(i) for i in range(20)]
+    learner.tell(ids, [("even", "odd")[i % 2] for i in range(20)], unasked=True)
+    save_model(learner, source.kind, tmp_path / "model")
+    assert load(tmp_path / "model").predict(new) == ["odd", "even"]
