@@ -259,6 +259,13 @@ def doors(lab: Lab) -> list[Bar]:
     return measured(lab)
 
 
+def people(lab: Lab) -> list[Bar]:
+    """What a person waits for: the page of a large pool, a report."""
+    from benchmarks.people import people as measured
+
+    return measured(lab)
+
+
 SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "mnist-100": lambda lab: mnist(lab, 100),
     "mnist-1000": lambda lab: mnist(lab, 1_000),
@@ -274,5 +281,6 @@ SECTIONS: dict[str, Callable[[Lab], list[Bar]]] = {
     "devices": devices,
     "noticed": noticed,
     "doors": doors,
+    "people": people,
     "memmap": memmap,
 }

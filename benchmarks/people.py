@@ -1,0 +1,112 @@
+"""What a person waits for: the first model's picks on the labelling page of a large pool, and a whole report.
+
+The pool is generated: texts of twelve words, drawn by Zipf's law from a vocabulary, with some words that tell the class. A
+simulated person answers over HTTP, three times a second, from the moment that the page is there.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from benchmarks.bars import MB, Bar, Lab
+
+__all__ = ["first_model", "people", "seconds_of_a_report", "write_texts"]
+
+TEXTS, WORDS, CLASSES, RATE = 200_000, 12, 8, 3.0
+RESULTS = Path(__file__).parents[1] / "results" / "runs.csv.gz"
+
+
+def people(lab: Lab, texts: int = TEXTS) -> list[Bar]:
+    """The rows of the table: the page, its memory, a report."""
+    lab.tell(f"badge label with {texts:,} texts")
+    first, model, peak = first_model(texts)
+    lab.tell("badge report")
+    report, runs, figures = seconds_of_a_report()
+    return [
+        Bar("people", f"badge label with {texts:,} texts: to the first picks of a model", "≤", 15, 5, model, "s", 1,
+            f"to the first typical text {first:.1f} s; {RATE:.0f} answers a second"),
+        Bar("people", f"badge label with {texts:,} texts: peak memory of the process", "≤", 1_000, None, peak / MB, "MB"),
+        Bar("people", f"badge report of {runs:,} cells", "≤", 6, 3, report, "s", 2, f"{figures} figures"),
+    ]  # fmt: skip
+
+
+def write_texts(file: Path, texts: int, seed: int = 0) -> None:
+    """One text a line; every text has two words of its class."""
+    rng = np.random.default_rng(seed)
+    words = np.array([f"w{number:x}" for number in range(50_000)])
+    common = np.minimum(rng.zipf(1.3, size=(texts, WORDS - 2)) - 1, len(words) - 1)
+    classes = np.arange(texts) % CLASSES
+    told = classes[:, None] * 20 + rng.integers(20, size=(texts, 2))
+    lines = [" ".join(a) + f" c{b[0]} c{b[1]}" for a, b in zip(words[common].tolist(), told.tolist(), strict=True)]
+    file.write_text("text\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def first_model(texts: int) -> tuple[float, float, int]:
+    """Seconds from the start of the command to the first typical text and to the first pick of a model; bytes at the peak."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_texts(Path(folder) / "pool.csv", texts)
+        names = ",".join(f"class {number}" for number in range(CLASSES))
+        start = time.perf_counter()
+        call = [sys.executable, "-u", "-m", "badge", "label", "pool.csv", "--classes", names, "--port", "0"]
+        with subprocess.Popen(call, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+            try:
+                assert server.stdout is not None
+                said = (re.search(r"https?://\S+", line) for line in server.stdout)
+                url = next(found[0] for found in said if found)
+                typical, model = _answer(url, start)
+                status = Path(f"/proc/{server.pid}/status").read_text(encoding="ascii")
+            finally:
+                server.kill()
+    return typical, model, 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
+
+
+def _answer(url: str, start: float, most: int = 600) -> tuple[float, float]:
+    """Answer until a model has picked an item; the times of the first typical item and of that one."""
+    home, typical = url.split("/?")[0], 0.0
+    who = {"client": "c", "name": "ann"}
+    with httpx.Client(base_url=home, headers={"origin": home}, timeout=60) as client:
+        for _ in range(600):  # the address is printed a moment before the server listens
+            try:
+                client.get(url)
+                break
+            except httpx.ConnectError:
+                time.sleep(0.05)
+        task = client.post("/api/next", json=who).json()
+        for number in range(most):
+            now = time.perf_counter() - start
+            if task["batch"] is not None:
+                typical = typical or now
+                if task["guesses"]:  # a model picked it
+                    return typical, now
+            time.sleep(1 / RATE)
+            answer = {**who, "request": str(number), "id": task["id"], "shown": task["shown"], "label": _truth(task)}
+            task = client.post("/api/answer", json=answer).json()["next"]
+    raise RuntimeError(f"no model picked an item within {most} answers")
+
+
+def _truth(task: dict[str, Any]) -> str:
+    told = re.search(r"c(\d+) c\d+$", task["item"]["text"])
+    assert told is not None
+    return f"class {int(told[1]) // 20}"
+
+
+def seconds_of_a_report() -> tuple[float, int, int]:
+    """Seconds of `badge report` of the runs in `results/`; how many runs and figures these are."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        call = [sys.executable, "-m", "badge", "report", str(RESULTS), "--out", folder]
+        subprocess.run(call, capture_output=True, check=True)
+        seconds = time.perf_counter() - start
+        figures = len(list((Path(folder) / "figures").glob("*.svg")))
+    from badge.stats import load
+
+    return seconds, len(load(RESULTS).runs), figures
