@@ -23,6 +23,7 @@ import badge
 import badge.cluster
 from badge.cluster.place import Placed, RayPlace
 from badge.cluster.shards import Host, RayShards, cuts, packed, sent, spares
+from badge.core.catalog import ONE_PASS
 from badge.core.rows import Remaining, narrowed
 from badge.errors import BadgeError, ClusterError, InputError
 from badge.features import gradient_embedding
@@ -163,7 +164,7 @@ def own(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any =
     return badge.samplers.kcenter(badge.Dense(outputs.probabilities[:500]), k, rng)
 
 
-@pytest.mark.parametrize("strategy", [*badge.strategies.NAMES, own])
+@pytest.mark.parametrize("strategy", [*ONE_PASS, own])
 def test_every_strategy_has_the_picks_of_one_machine(strategy: Any, pool: badge.Outputs, beside: None) -> None:
     few = np.arange(0, 9_000, 300)
     for options in ({"exclude": few}, {"labeled": pool[few]}):

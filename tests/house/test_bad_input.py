@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import badge
+from badge.core.catalog import ONE_PASS
 from badge.errors import BadgeError, InputError
 
 P = np.full((6, 4), 0.25)
@@ -23,7 +24,7 @@ def changed(array: np.ndarray, row: int, value: Any) -> np.ndarray:
     return array
 
 
-@pytest.mark.parametrize("name", badge.strategies.NAMES)
+@pytest.mark.parametrize("name", ONE_PASS)
 @pytest.mark.parametrize(
     ("k", "message"),
     [
@@ -205,7 +206,7 @@ def test_scores_of_topk(scores: Any, message: str) -> None:
         badge.samplers.topk(np.arange(3.0), 1, 0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", badge.strategies.NAMES)
+@pytest.mark.parametrize("name", ONE_PASS)
 def test_small_integers_do_not_overflow(name: str) -> None:
     """np.int8(5) is five, also of 300."""
     rng = np.random.default_rng(0)

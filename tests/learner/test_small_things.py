@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import badge
 from badge import journal
+from badge.core.catalog import ONE_PASS
 from badge.errors import InputError, JournalError
-from badge.strategies import NAMES
 from sixty import TRUTH, X, make, rounds
 
 
@@ -83,7 +83,7 @@ def test_what_can_be_copied() -> None:
         assert again.probabilities[:].equal(out.probabilities[:])
         why = badge.explain(out, [3, 4])
         assert np.array_equal(way(why).norm, why.norm)
-        for name in NAMES:
+        for name in ONE_PASS:
             strategy = way(badge.strategies.get(name))
             picks = strategy(out, 3, np.random.default_rng(0), labeled=out[[1, 2]])
             assert len(set(picks.tolist())) == 3

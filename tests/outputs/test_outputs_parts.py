@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import badge
 from badge.cli import app
+from badge.core.catalog import ONE_PASS
 from badge.errors import InputError
 from badge.outputs import parts, store
 
@@ -61,7 +62,7 @@ def test_rows_and_names_are_those_of_one_piece(tmp_path: Path) -> None:
     assert isinstance(np.load(tmp_path / "part-000" / "embeddings.npy", mmap_mode="r"), np.memmap)
 
 
-@pytest.mark.parametrize("strategy", badge.strategies.NAMES)
+@pytest.mark.parametrize("strategy", ONE_PASS)
 def test_the_same_picks_as_in_one_piece(strategy: str, tmp_path: Path) -> None:
     whole = make(tmp_path, names=False)
     out = badge.Outputs.load(tmp_path)

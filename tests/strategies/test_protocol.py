@@ -182,7 +182,7 @@ def test_the_learner_and_select_from_are_one() -> None:
     from badge.core.rng import derive
 
     labels = {int(i): int(i) % 3 for i in range(12)}
-    for name in strategies.NAMES:
+    for name in catalog.ONE_PASS:
         learner = badge.ActiveLearner(
             np.zeros((60, 2)), _Constant(), classes=3, strategy=name, seed=5, initial=labels,
             predict=lambda model, pool: OUT,

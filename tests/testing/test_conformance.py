@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import badge
+from badge.core.catalog import ONE_PASS
 from badge.errors import InputError, RankError
 from badge.features import Features
 from badge.samplers import kcenter, kdpp, kmeanspp, topk
@@ -70,14 +71,14 @@ STRATEGY_LAWS: dict[str, Callable[[badge.Outputs, int], Law]] = {
 REFUSES: dict[str, Any] = {"kdpp": RankError, "bait": InputError}  # above the rank; of 1000 classes
 
 
-@pytest.mark.parametrize("name", badge.strategies.NAMES)
+@pytest.mark.parametrize("name", ONE_PASS)
 def test_strategies(name: str) -> None:
     check_strategy(name, STRATEGY_LAWS.get(name), REFUSES.get(name, ()))
 
 
 def everyone_once() -> dict[str, list[int]]:
     out, found = made(300), {}
-    for name in badge.strategies.NAMES:
+    for name in ONE_PASS:
         found[name] = badge.select_from(out, 15, name, seed=11, labeled=out[:1]).tolist()
     for name, (function, *_) in SAMPLERS.items():
         found[f"sampler {name}"] = function(badge.gradient_embedding(out), 15, np.random.default_rng(11)).tolist()

@@ -82,6 +82,8 @@ CATALOG: tuple[Spec, ...] = (
 # fmt: on
 
 STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG)
+#: Those that pick from what one pass over the pool says.
+ONE_PASS: tuple[str, ...] = tuple(one.name for one in CATALOG if not one.passes)
 #: The seven that the paper's matrices and curves compare.
 PAPER_STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG if one.paper == "compared")
 #: The baseline that budgets, normalised errors and saved labels refer to.
