@@ -20,10 +20,11 @@ OLDEST := .venv-oldest
 OLDEST_PYTHON ?= $(shell python3.10 --version >/dev/null 2>&1 && echo python3.10 || echo $(PYTHON))
 OLDEST_EXTRAS ?= study,hf,parquet,xlsx,label,ray
 OLDEST_TOOLS ?= skorch peft pandas polars tensorboard playwright
+TORCH_CPU := https://download.pytorch.org/whl/cpu/torch/
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install -q -c constraints-oldest.txt -e '.[$(OLDEST_EXTRAS)]' \
-	  pytest pytest-xdist hypothesis $(OLDEST_TOOLS)
+	$(OLDEST)/bin/python -m pip install -q -c constraints-oldest.txt --find-links $(TORCH_CPU) \
+	  -e '.[$(OLDEST_EXTRAS)]' pytest pytest-xdist hypothesis $(OLDEST_TOOLS)
 	@touch $@
 
 test-oldest: $(OLDEST)/.installed  ## the suite, or TESTS of it, with the oldest versions that are supported

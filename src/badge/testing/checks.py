@@ -22,8 +22,6 @@ from badge.strategies.request import Request
 from badge.testing.laws import as_sets, chi_square, tally
 from badge.testing.pools import POOLS, SMALL, made, ways_to_hold
 
-__all__ = ["check_sampler", "check_strategy"]
-
 #: A sampler fails where its counts are less likely than this under the law: a right one, once in a million seeds.
 LEAST = 1e-6
 

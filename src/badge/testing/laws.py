@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["as_sets", "chi_square", "kdpp_law", "kmeanspp_law", "p_value", "sq_dists", "tally"]
-
 #: picks, in pick order -> their probability
 Law = dict[tuple[int, ...], float]
 

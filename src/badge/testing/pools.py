@@ -12,8 +12,6 @@ import torch
 from badge.outputs import Outputs
 from badge.outputs.parts import PartRows
 
-__all__ = ["POOLS", "SMALL", "made", "ways_to_hold"]
-
 
 def made(n: int, c: int = 4, d: int = 6, seed: int = 0, dtype: Any = np.float32) -> Outputs:
     """Random outputs of n examples, c classes and embeddings of width d."""
