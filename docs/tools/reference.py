@@ -71,7 +71,10 @@ PYTHON: dict[str, Page] = {
         (
             *(f"badge.strategies.{name}" for name in ("NAMES", "PAPER", "get", "declare", "declaration")),
             *(f"badge.strategies.{name}" for name in ("Strategy", "Stateful", "ALBL")),
-            *(f"badge.samplers.{name}" for name in ("kmeanspp", "kcenter", "kdpp", "topk")),
+            *(
+                f"badge.samplers.{name}"
+                for name in ("kmeanspp", "kcenter", "kdpp", "coverage", "Gauss", "Ball", "topk")
+            ),
         ),
     ),
     "reference/testing.md": Page(

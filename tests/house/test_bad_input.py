@@ -174,6 +174,13 @@ def test_arguments_of_samplers() -> None:
         with pytest.raises(InputError, match="overflow float32: scale the embeddings down, or pass them as float64"):
             sampler(huge, 2, np.random.default_rng(0))
     sampler(badge.Dense(huge.as_matrix().double()), 2, np.random.default_rng(0))
+    for kernel in (None, 1.0, "gauss", badge.samplers.Gauss):
+        with pytest.raises(InputError, match=r"kernel must be badge.samplers.Gauss\(sigma\) or Ball\(delta\), not"):
+            badge.samplers.coverage(g, 2, np.random.default_rng(0), kernel)  # type: ignore[arg-type]
+    for width in (0, -1.0, np.nan, "wide"):
+        for make in (badge.samplers.Gauss, badge.samplers.Ball):
+            with pytest.raises(InputError, match="must be a number above 0"):
+                make(width)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sampler", ["kmeanspp", "kcenter", "kdpp"])

@@ -163,6 +163,10 @@ DOORS: dict[str, Door] = {
         name: door(getattr(badge.samplers, name), 60, distinct_positions, features=badge.Dense(H), **DRAWN)
         for name in ("kmeanspp", "kcenter", "kdpp")
     },
+    "coverage": door(
+        badge.samplers.coverage, 60, distinct_positions,
+        features=badge.Dense(H), kernel=badge.samplers.Gauss(1.0), weights=np.ones(len(H)), given=badge.Dense(H[:2]), **DRAWN,
+    ),
     "topk": door(badge.samplers.topk, 60, distinct_positions, scores=H[:, 0], **DRAWN),
     "predict": door(
         badge.predict, 60, valid_outputs, model=net(), pool=X, batch_size=4, device=None, head=None, autocast=None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from copy import copy
 
 import numpy as np
@@ -10,11 +11,12 @@ import torch
 
 import badge
 from badge.errors import InputError
+from badge.samplers import Ball, Gauss, coverage
 from badge.samplers import cover as blocks
-from badge.samplers import coverage as module
-from badge.samplers.cover import Ball, Cover, Gauss
-from badge.samplers.coverage import coverage
+from badge.samplers.cover import Cover
 from badge.samplers.plain import plain_coverage
+
+module = sys.modules["badge.samplers.coverage"]
 
 
 def clumps(n: int, d: int, seed: int, dtype: torch.dtype = torch.float32) -> badge.Dense:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from badge.core.numbers import positive
 from badge.features import Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest.sketch import Sketch
@@ -25,20 +26,26 @@ GROUP, BLOCK, PIVOTS = 256, 1024, 32
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
 #: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
-RANK, SAMPLE, LOOSE = 96, 512, 0.2
+RANK, SAMPLE, LOOSE = 128, 512, 0.2
 #: After a pick: rows that tell which candidates lose, and the share of a bound that is worth working out.
 TOLD, SHARE = 64, 0.1
 
 
 @dataclass(frozen=True)
 class Gauss:
-    """κ = exp(−d²/σ²).
+    """The kernel κ = exp(−d²/σ²) of `badge.samplers.coverage`.
+
+    Args:
+        sigma: the distance σ, above 0.
 
     >>> round(Gauss(2.0)(torch.tensor([4.0])).item(), 4)
     0.3679
     """
 
     sigma: float
+
+    def __post_init__(self) -> None:
+        positive(self.sigma, "sigma")
 
     def __call__(self, sq_dists: Tensor) -> Tensor:
         return sq_dists.div(-(self.sigma**2)).clamp_(min=_least(sq_dists)).exp_()
@@ -62,13 +69,19 @@ class Gauss:
 
 @dataclass(frozen=True)
 class Ball:
-    """κ = 1 where d < δ, else 0.
+    """The kernel κ = 1 where d < δ, else 0, of `badge.samplers.coverage`.
+
+    Args:
+        delta: the radius δ, above 0.
 
     >>> Ball(2.0)(torch.tensor([3.9, 4.0])).tolist()
     [1.0, 0.0]
     """
 
     delta: float
+
+    def __post_init__(self) -> None:
+        positive(self.delta, "delta")
 
     def __call__(self, sq_dists: Tensor) -> Tensor:
         return (sq_dists < self.delta**2).to(sq_dists.dtype)
@@ -171,11 +184,12 @@ class Cover:
             for other in self.tiles[i:]:
                 kappa = self.kernel.upper(self.products(rows, other, through), lower[one], self.sq_norms[other])
                 more = room[: kappa.numel()].view(kappa.shape)
-                for level, at in enumerate(covered):
-                    total[level, one] += torch.sub(kappa, at[other], out=more).clamp_(min=0) @ weights[other]
+                for level, at in enumerate(covered):  # Σ u (κ − m)₊ = Σ u max(κ, m) − Σ u m
+                    total[level, one] += torch.maximum(kappa, at[other], out=more) @ weights[other]
                     if other is not one:
-                        total[level, other] += weights[one] @ torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
-        return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
+                        total[level, other] += weights[one] @ torch.maximum(kappa, at[one, None], out=more)
+        already = covered.double() @ self.weights
+        return total * (1 + BLOCK * resolution(dtype)) - already[:, None] + 2 * TINY * float(self.weights.sum())
 
     def lower(self, bounds: Tensor, before: Tensor) -> None:
         """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`."""

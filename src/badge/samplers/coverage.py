@@ -22,12 +22,14 @@ Bounds come from float32 products with their rounding added. What decides is a f
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.arrays import as_tensor
 from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import check_same
@@ -44,7 +46,7 @@ FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 #: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
-SHORTLIST = ((512, 2048), (4096, 128))
+SHORTLIST = ((512, 2048), (2048, 128))
 
 
 @sampler
@@ -53,20 +55,35 @@ def coverage(
     k: int,
     rng: np.random.Generator,
     kernel: Gauss | Ball,
-    weights: Tensor | None = None,
+    weights: Any = None,
     given: Features | None = None,
 ) -> NDArray[np.int64]:
     """k distinct positions by greedy coverage, in pick order; equal gains go to the lowest position.
 
-    `weights` are the u_j (1 each if None). Rows in `given` cover the pool already. When nothing is left to gain, the rest is
-    drawn uniformly.
+    When nothing is left to gain, the rest is drawn uniformly.
+
+    Args:
+        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
+        k: number of positions to pick.
+        rng: a `numpy.random.Generator`, for what is drawn at the end.
+        kernel: `badge.samplers.Gauss(sigma)` or `badge.samplers.Ball(delta)`.
+        weights: what it is worth to cover each row, [N]; None: 1 each.
+        given: rows that cover the pool already.
+
+    Returns:
+        int64 [k].
+
+    Raises:
+        InputError: k is below 1 or above the number of rows, a number is not finite, or a weight is negative.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0], [0.1], [0.2], [9.0], [9.1]])
-    >>> coverage(x, 2, np.random.default_rng(0), Gauss(1.0)).tolist()
+    >>> badge.samplers.coverage(x, 2, np.random.default_rng(0), badge.samplers.Gauss(1.0)).tolist()
     [1, 3]
     """
-    u = torch.ones(len(features), dtype=torch.float64) if weights is None else weights.double()
+    if not isinstance(kernel, Gauss | Ball):
+        raise InputError(f"kernel must be badge.samplers.Gauss(sigma) or Ball(delta), not {kernel!r:.60}")
+    u = torch.ones(len(features), dtype=torch.float64) if weights is None else as_tensor(weights, "weights").double()
     if u.shape != (len(features),) or not bool((u >= 0).all()) or not bool(u.isfinite().all()):
         raise InputError(f"weights must be {len(features)} finite numbers of at least 0")
     cover = Cover(features, kernel, u.to(features.device))
