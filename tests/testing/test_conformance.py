@@ -17,7 +17,7 @@ import badge
 from badge.core.catalog import ONE_PASS
 from badge.errors import InputError, RankError
 from badge.features import Features
-from badge.samplers import Ball, Gauss, coverage, kcenter, kdpp, kmeanspp, topk
+from badge.samplers import kcenter, kdpp, kmeanspp, topk
 from badge.samplers.checks import sampler
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.testing import check_sampler, check_strategy, kdpp_law, kmeanspp_law
@@ -48,8 +48,6 @@ SAMPLERS: dict[str, tuple[Any, Any, Any]] = {
     "kdpp mcmc": (kdpp, None, RankError),
     "kdpp exact": (partial(kdpp, method="exact"), kdpp_law, RankError),
     "topk": (longest, None, ()),
-    "coverage": (partial(coverage, kernel=Gauss(1.0)), None, ()),
-    "coverage of balls": (partial(coverage, kernel=Ball(0.5)), None, ()),
     "plain kmeanspp": (sampler(plain_kmeanspp), kmeanspp_law, ()),
     "plain kcenter": (sampler(plain_kcenter), None, ()),
 }

@@ -87,7 +87,7 @@ def coverage(
     if u.shape != (len(features),) or not bool((u >= 0).all()) or not bool(u.isfinite().all()):
         raise InputError(f"weights must be {len(features)} finite numbers of at least 0")
     cover = Cover(features, kernel, u.to(features.device))
-    if given is not None and len(given):
+    if given is not None:
         check_same(features, given)
         for start in range(0, len(given), MANY):
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))

@@ -10,8 +10,11 @@ picks, every V_i scaled by √(k/(|L|+k)). It takes 2k forward steps, each addin
 and then k backward steps, each removing the pick of smallest tr[ E_i (I − G_i)⁻¹ ].
 
 `Blocks` keeps G and E of every row and renews them from two products with [D × C²] per step, so that N × C × CD numbers never
-exist. `Vectors` is the rank-one case V_i = z_iᵀ: per step one product with [D × 2]. Products run in float32, and the leading
-rows are worked out again in float64 from M⁻¹ itself: the picks are those of the plain loop.
+exist. `Vectors` is the rank-one case V_i = z_iᵀ: per step one product with [D × 2]. Products run in float32.
+`Vectors` bounds their rounding, and works out in float64 from M⁻¹ itself every row that the bound leaves open: its picks are
+those of the plain loop. `Blocks` has no such bound. It works out the rows whose scores are within CLOSE of the largest, at
+most MOST of them: its picks are those of the plain loop if scores in float32 are right to CLOSE/2 and no more than MOST
+rows are that close.
 """
 
 from __future__ import annotations
