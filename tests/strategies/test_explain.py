@@ -103,3 +103,28 @@ def test_bad_ids() -> None:
         badge.explain(example(), [2, 30])
     with pytest.raises(InputError, match="flat list of integers"):
         badge.explain(example(), [0.5])
+
+
+def test_what_each_pick_added_to_the_objective() -> None:
+    """The gains of greedy picks fall, and they sum to the value of the batch."""
+    rng = np.random.default_rng(0)
+    out = badge.Outputs.from_logits(2 * rng.normal(size=(120, 3)), rng.normal(size=(120, 5)))
+    done, pool = out[:10], out[10:]
+    x, given = (
+        z.embeddings.numpy() / np.linalg.norm(z.embeddings.numpy(), axis=1, keepdims=True) for z in (pool, done)
+    )
+    picks = badge.select_from(pool, 8, "maxherding", labeled=done)
+    why = badge.explain(pool, picks, strategy="maxherding", labeled=done)
+    kernel = np.exp(-((x[:, None] - np.concatenate([given, x[picks]])[None]) ** 2).sum(axis=2))
+    value = kernel.max(axis=1).sum() - kernel[:, :10].max(axis=1).sum()
+    assert why.gain is not None and why.gain.sum() == pytest.approx(value, rel=1e-5)
+    assert (np.diff(why.gain) <= 1e-9).all() and why.rows()[0]["gain"] == why.gain[0]
+    p, h = pool.probabilities.double().numpy(), pool.embeddings.double().numpy()
+    z = np.sqrt(p.max(axis=1) * (1 - p.max(axis=1)))[:, None] * h
+    penalty = 0.01 * (h**2).sum(axis=1).mean() * np.eye(5)
+    left = [np.trace(np.linalg.inv(penalty + z[picks[:i]].T @ z[picks[:i]]) @ z.T @ z / 110) for i in range(9)]
+    added = badge.explain(pool, picks, strategy="bait-binary").gain
+    np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
+    assert badge.explain(pool, picks).gain is None and "gain" not in badge.explain(pool, picks).rows()[0]
+    with pytest.raises(InputError, match="gains are known for maxherding, uherding and bait-binary, not for 'badge'"):
+        badge.explain(pool, picks, strategy="badge")

@@ -114,6 +114,11 @@ class Vectors:
         largest = float(scores.max())
         return int(left[(scores >= largest - TIE * abs(largest)).nonzero()[0]])
 
+    def score(self, row: int) -> float:
+        """By how much adding the row lowers tr(M⁻¹F)."""
+        g, e = self._exact(torch.tensor([row], device=self.sq_norms.device))
+        return float(e / (1 + g))
+
     def losses(self, rows: list[int]) -> Tensor:
         g, e = self._exact(torch.tensor(rows, device=self.sq_norms.device))
         return e / (1 - g)

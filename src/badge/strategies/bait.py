@@ -41,6 +41,20 @@ def bait_binary(
     >>> sorted(bait_binary(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
+    information = _vectors(outputs, k, labeled, strength)
+    return forward_backward(information, len(outputs), k, information.z.device)
+
+
+def bait_binary_added(outputs: Outputs, ids: list[int], labeled: Outputs | None) -> list[float]:
+    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
+    information, added = _vectors(outputs, len(ids), labeled, STRENGTH), []
+    for i in ids:
+        added.append(information.score(i))
+        information.change(i, +1)
+    return added
+
+
+def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
     pool, known = _rank_one(outputs), None if labeled is None or not len(labeled) else _rank_one(labeled)
     total, done = _outer(pool), 0
     start = torch.zeros_like(total)
@@ -48,8 +62,7 @@ def bait_binary(
         done, seen = len(known), _outer(known)
         total, start = total + seen, seen / (done + k)
     start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
-    n = len(pool)
-    return forward_backward(Vectors(pool, total / (n + done), start, (k / (done + k)) ** 0.5), n, k, pool.device)
+    return Vectors(pool, total / (len(pool) + done), start, (k / (done + k)) ** 0.5)
 
 
 @listed("bait")

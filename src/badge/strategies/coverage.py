@@ -14,7 +14,8 @@ from badge.core.numbers import positive
 from badge.features import Dense
 from badge.features.dense import unit_rows
 from badge.outputs import Outputs
-from badge.samplers.coverage import Ball, Gauss, coverage
+from badge.samplers.cover import Ball, Cover, Gauss
+from badge.samplers.coverage import coverage
 from badge.samplers.lloyd import lloyd
 from badge.strategies.protocol import listed
 from badge.strategies.uncertainty import doubt
@@ -82,6 +83,22 @@ def probcover(
     if delta is None:
         delta = pure_radius(x, min(outputs.classes if outputs.has_probabilities else k, len(x)), rng)
     return coverage(x, k, rng, Ball(positive(delta, "delta")), given=_given(labeled))
+
+
+def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, uncertain: bool) -> list[float]:
+    """What each of the rows `ids`, in this order, adds to the objective of uherding (`uncertain`) or maxherding."""
+    x, given = unit_rows(outputs.embeddings), _given(labeled)
+    if not uncertain or given is None:
+        cover = Cover(x, Gauss(WIDTH), torch.ones(len(x), dtype=torch.float64, device=x.device))
+    else:
+        cover = Cover(x, Gauss(_closest(given)), doubt(outputs).double())
+    if given is not None:
+        cover.add(given.rows(slice(None)).to(x.dtype))
+    added = []
+    for i in ids:
+        added.append(cover.gain(i))
+        cover.add(x.rows(slice(i, i + 1)))
+    return added
 
 
 def pure_radius(x: Dense, clusters: int, rng: np.random.Generator) -> float:

@@ -14,6 +14,8 @@ from badge.core.arrays import as_index
 from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
+from badge.strategies.bait import bait_binary_added
+from badge.strategies.coverage import coverage_added
 
 __all__ = ["Explanation", "explain", "log_det"]
 
@@ -34,22 +36,28 @@ class Explanation:
     coverage: NDArray[np.int64]  #: pool points whose nearest pick this is
     mean_norm: float  #: mean gradient norm of the batch
     log_det: float  #: ln det of the batch's Gram matrix; −inf where the batch is linearly dependent
+    #: what each pick, in this order, added to the objective of the strategy, where `strategy` names one that has an objective
+    gain: NDArray[np.float64] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per pick, for tables and JSON; of several labels the positions of those that are there."""
         label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
         columns = (self.ids, self.norm, label, self.confidence, self.nearest, self.coverage)
         names = ("position", "norm", "label", "confidence", "nearest", "coverage")
+        if self.gain is not None:
+            columns, names = (*columns, self.gain), (*names, "gain")
         plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
         return [dict(zip(names, values, strict=True)) for values in zip(*plain, strict=True)]
 
 
-def explain(outputs: Outputs, ids: Any) -> Explanation:
+def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Outputs | None = None) -> Explanation:
     """Why these picks: gradient norm, hallucinated label, confidence, distance to earlier picks, coverage.
 
     Args:
         outputs: what the model says about the pool, with probabilities and embeddings.
         ids: positions of the picks, in pick order.
+        strategy: maxherding, uherding or bait-binary: `gain` is what each pick added to its objective.
+        labeled: outputs of the labelled examples, on which that objective depends.
 
     Returns:
         An `Explanation` with a row per pick, and the mean norm and log-determinant of the batch.
@@ -90,7 +98,18 @@ def explain(outputs: Outputs, ids: Any) -> Explanation:
         coverage=_coverage(features, rows).cpu().numpy(),
         mean_norm=float(norm.mean()),
         log_det=log_det(rows, features.rank_bound),
+        gain=None if strategy is None else _gain(strategy, outputs, index.tolist(), labeled),
     )
+
+
+def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:
+    if strategy == "bait-binary":
+        return np.array(bait_binary_added(outputs, ids, labeled))
+    if strategy not in ("maxherding", "uherding"):
+        raise InputError(
+            f"gains are known for maxherding, uherding and bait-binary, not for {strategy!r:.60}: leave it out"
+        )
+    return np.array(coverage_added(outputs, ids, labeled, strategy == "uherding"))
 
 
 def _nearest_earlier(rows: Rows) -> Tensor:
