@@ -42,10 +42,10 @@ class Explanation:
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per pick, for tables and JSON; of several labels the positions of those that are there."""
         label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
-        columns = (self.ids, self.norm, label, self.confidence, self.nearest, self.coverage)
-        names = ("position", "norm", "label", "confidence", "nearest", "coverage")
+        columns = [self.ids, self.norm, label, self.confidence, self.nearest, self.coverage]
+        names = ["position", "norm", "label", "confidence", "nearest", "coverage"]
         if self.gain is not None:
-            columns, names = (*columns, self.gain), (*names, "gain")
+            columns, names = [*columns, self.gain], [*names, "gain"]
         plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
         return [dict(zip(names, values, strict=True)) for values in zip(*plain, strict=True)]
 
