@@ -2,7 +2,8 @@
 
 from badge.journal.erase import erase
 from badge.journal.events import FORMAT, Event
-from badge.journal.file import InMemory, Journal
+from badge.journal.file import Journal
+from badge.journal.in_memory import InMemory
 from badge.journal.reading import first_and_last, read, records_of
 from badge.journal.repair import Repair, examine, repair
 

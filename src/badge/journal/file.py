@@ -11,9 +11,9 @@ import os
 import stat
 import warnings
 import weakref
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from badge.core.locking import ThreadLock, lock_file, sync_folder
@@ -24,31 +24,9 @@ from badge.journal.events import Record
 from badge.journal.last import Last, digest, forget_last, read_last, remark, write_last
 from badge.journal.lines import encode, parse
 from badge.journal.schema import typed
-from badge.journal.snapshot import Records, Snapshot, forget_snapshot, read_snapshot, write_snapshot
+from badge.journal.snapshot import Records, forget_snapshot, read_snapshot, write_snapshot
 
-__all__ = ["InMemory", "Journal"]
-
-
-class InMemory:
-    """What a learner without a file writes to: the same calls, nothing on disk."""
-
-    path = None
-    closed = False
-    snapshot: Snapshot | None = None
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def append(self, *records: Record) -> None:
-        self.records += records
-
-    def check_writable(self) -> None: ...
-
-    def settle(self) -> None: ...
-
-    def keep(self, state: dict[str, Any], events: int) -> None: ...
-
-    def close(self) -> None: ...
+__all__ = ["Journal"]
 
 
 class Journal:
@@ -87,31 +65,28 @@ class Journal:
         self._intent: tuple[int, int, bytes, tuple[Record, ...]] | None = None
         #: where the file is to be cut before it is written again: a write failed, and so did cutting it off
         self._cut: int | None = None
-        try:
+        cannot = f"cannot open the journal {self.path}"
+        with _said(cannot):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
                 forget_last(self.path)
                 forget_snapshot(self.path)
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        except OSError as error:
-            raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
         try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe or a device has no end
-                raise JournalError(f"cannot open the journal {self.path}: it is not a file")
-            _lock(fd, self.path)
-            sync_folder(self.path.parent)
-            last = read_last(self._place)
-            known = read_snapshot(self._place, fd) if self._sync else None
-            before, size = (known.events, known.size) if known else (0, 0)
-            first, data = _first_line(fd), _read_from(fd, size)
-            if isinstance(last, Last) and last.first != digest(first) and before:
-                last = "is of another journal"
-            found = parse(data, self.path, last, before)
-            if found.torn_bytes:
-                os.ftruncate(fd, size + found.sound_bytes)  # its append never returned
-        except OSError as error:
-            os.close(fd)
-            raise JournalError(f"cannot open the journal {self.path}: {error.strerror}") from error
+            with _said(cannot):
+                if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe or a device has no end
+                    raise JournalError(f"{cannot}: it is not a file")
+                _lock(fd, self.path)
+                sync_folder(self.path.parent)
+                last = read_last(self._place)
+                known = read_snapshot(self._place, fd) if self._sync else None
+                before, size = (known.events, known.size) if known else (0, 0)
+                first, data = _read_from(fd, 0, line=True).rstrip(b"\n"), _read_from(fd, size)
+                if isinstance(last, Last) and last.first != digest(first) and before:
+                    last = "is of another journal"
+                found = parse(data, self.path, last, before)
+                if found.torn_bytes:
+                    os.ftruncate(fd, size + found.sound_bytes)  # its append never returned
         except BaseException:
             os.close(fd)
             raise
@@ -145,16 +120,15 @@ class Journal:
             lines = (encode(number, record.event()) for number, record in enumerate(records, start=count + 1))
             payload = b"\n" * self._newline_missing + b"".join(lines)
             self._intent = (self._end, count, payload, records)
-            try:
-                os.lseek(self._fd, self._end, os.SEEK_SET)
-                _write(self._fd, payload)
-                if self._sync:
-                    os.fsync(self._fd)
-            except OSError as error:
-                self._take_back(len(payload))
-                raise JournalError(
-                    f"cannot write to the journal {self.path}: {error.strerror}; nothing was added"
-                ) from error
+            with _said(f"cannot write to the journal {self.path}", "; nothing was added"):
+                try:
+                    os.lseek(self._fd, self._end, os.SEEK_SET)
+                    _write(self._fd, payload)
+                    if self._sync:
+                        os.fsync(self._fd)
+                except OSError:
+                    self._take_back(len(payload))
+                    raise
             self._take()
             self._check_file("what was added last is lost with it", written=True)
 
@@ -183,21 +157,16 @@ class Journal:
         with self._lock():
             if (self._intent is None and self._cut is None) or self._fd < 0 or os.getpid() != self._pid:
                 return
-            try:
-                self._settle()
-            except OSError as error:
-                raise JournalError(
-                    f"the journal {self.path} cannot be brought in line with its file: {error.strerror}; nothing was "
-                    "added: try again, or open the journal again"
-                ) from error
+            after = "; nothing was added: try again, or open the journal again"
+            with _said(f"the journal {self.path} cannot be brought in line with its file", after):
+                if self._cut is not None:
+                    os.ftruncate(self._fd, self._cut)
+                    self._cut = None
+                if self._intent is not None:
+                    start, _, payload, _ = self._intent
+                    self._settle(start, payload)
 
-    def _settle(self) -> None:
-        if self._cut is not None:
-            os.ftruncate(self._fd, self._cut)
-            self._cut = None
-        if self._intent is None:
-            return
-        start, _, payload, _ = self._intent
+    def _settle(self, start: int, payload: bytes) -> None:
         written = _read_from(self._fd, start)
         if written == payload:
             if self._sync:
@@ -258,10 +227,8 @@ class Journal:
 
     def sync(self) -> None:
         """Wait until everything that was appended is on disk."""
-        try:
+        with _said(f"cannot write to the journal {self.path}"):
             os.fsync(self._fd)
-        except OSError as error:
-            raise JournalError(f"cannot write to the journal {self.path}: {error.strerror}") from error
 
     @property
     def closed(self) -> bool:
@@ -279,9 +246,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -305,16 +270,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def _read_from(fd: int, start: int) -> bytes:
+@contextmanager
+def _said(what: str, after: str = "") -> Iterator[None]:
+    """An error of the system in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{what}: {error.strerror}{after}") from error
+
+
+def _read_from(fd: int, start: int, line: bool = False) -> bytes:
+    """The rest of the file, or of the line."""
     os.lseek(fd, start, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
-        return file.read()
-
-
-def _first_line(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    with open(fd, "rb", closefd=False) as file:
-        return file.readline().rstrip(b"\n")
+        return file.readline() if line else file.read()
 
 
 def _write(fd: int, payload: bytes) -> None:
@@ -324,10 +293,8 @@ def _write(fd: int, payload: bytes) -> None:
 
 
 def _lock(fd: int, path: Path) -> None:
-    try:
+    with _said(f"cannot lock the journal {path}", "; put it on a local disk"):
         taken = lock_file(fd)
-    except OSError as error:
-        raise JournalError(f"cannot lock the journal {path} ({error.strerror}): put it on a local disk") from error
     if not taken:
         raise JournalError(
             f"the journal {path} is already open for writing, in this process or another: "
