@@ -12,6 +12,7 @@ from typing import Any
 from badge.errors import DataError, InputError
 from badge.journal import events as e
 from badge.journal.events import Id
+from badge.learner import calls
 from badge.learner.classes import Code
 from badge.learner.ledger import Ledger
 
@@ -120,7 +121,7 @@ def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> Itera
         ids, values = told.setdefault((by, len(people[item])), ([], []))
         ids.append(plain)
         values.append(labels if ledger.classes.multilabel else labels[0])
-    checked = [ledger.tell(*columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
+    checked = [calls.tell(ledger, *columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
     for record, codes in [one for one in checked if one]:
         yield replace(record, source=path.name), codes
 

@@ -14,10 +14,11 @@ from badge.core.picks import PICKS_VERSION
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.snapshot import EVERY
+from badge.learner.calls import Checked
 from badge.learner.classes import Code, short
 from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
-from badge.learner.ledger import Checked, Ledger
+from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, check_settings, header_of, ledger_of
 from badge.learner.state import restored, state_of
 from badge.learner.withdrawing import known_to, mentioned

@@ -19,6 +19,7 @@ from badge.errors import BadgeError, InputError
 from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.events import Id, Label
+from badge.learner import calls
 from badge.learner.advice import Advice, advice
 from badge.learner.agreement import Agreement, agreement
 from badge.learner.arguments import check_arguments, first_batch
@@ -113,7 +114,7 @@ class ActiveLearner:
             classes=known.header,
             strategy=describe(strategy),
             seed=seed if recorded or seed is None else int(seed),
-            initial=None if initial is None else Ledger(names, known).initial(dict(initial.items())),
+            initial=None if initial is None else calls.initial(Ledger(names, known), dict(initial.items())),
             multilabel=multilabel,
             first=None if first is None else describe(first),
         )
@@ -204,7 +205,7 @@ class ActiveLearner:
             if not isinstance(ids, Mapping):
                 raise InputError(f"labels are missing: tell(ids, labels), or tell({{id: label}}), not {short(ids)}")
             labels, ids = list(ids.values()), list(ids)
-        self._notify(self._book.write(lambda ledger: ledger.tell(ids, labels, by, unasked)))
+        self._notify(self._book.write(lambda ledger: calls.tell(ledger, ids, labels, by, unasked)))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
         """Correct the label of one id; with `by`, of an id that several have labelled, the label of that person.
@@ -217,7 +218,7 @@ class ActiveLearner:
         Raises:
             InputError: the id has no label, or the label is no class.
         """
-        self._notify(self._book.write(lambda ledger: ledger.relabel(id, label, by)))
+        self._notify(self._book.write(lambda ledger: calls.relabel(ledger, id, label, by)))
 
     def skip(self, ids: Iterable[Any], reason: str | None = None) -> None:
         """Never ask these ids again: nobody can label them. They do not count as labelled.
@@ -229,7 +230,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown or has a label.
         """
-        self._notify(self._book.write(lambda ledger: ledger.skip(ids, reason)))
+        self._notify(self._book.write(lambda ledger: calls.skip(ledger, ids, reason)))
 
     def unskip(self, ids: Iterable[Any]) -> None:
         """Back to the pool with ids that were skipped.
@@ -240,7 +241,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown.
         """
-        self._notify(self._book.write(lambda ledger: ledger.unskip(ids)))
+        self._notify(self._book.write(lambda ledger: calls.unskip(ledger, ids)))
 
     def release(self, ids: Iterable[Any]) -> None:
         """Back to the pool with pending ids; labels that some have given already are kept.
@@ -251,7 +252,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown.
         """
-        self._notify(self._book.write(lambda ledger: ledger.release(ids)))
+        self._notify(self._book.write(lambda ledger: calls.release(ledger, ids)))
 
     def add_class(self, name: Label | None = None) -> None:
         """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it.
@@ -262,7 +263,7 @@ class ActiveLearner:
         Raises:
             InputError: there is such a class already.
         """
-        self._notify(self._book.write(lambda ledger: ledger.add_class(name)))
+        self._notify(self._book.write(lambda ledger: calls.add_class(ledger, name)))
 
     def use(self, strategy: str | Any) -> None:
         """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way.

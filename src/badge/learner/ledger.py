@@ -1,13 +1,13 @@
 """What was asked and what was told: the state of an active learner, as a fold over the events of its journal.
 
-A call becomes a checked event (`tell`, `skip`, …) or is refused. The event is written, then folded in by `apply`. Reading
-a journal is the same fold: there `apply` gets events that nobody has checked yet, and checks them in the same way.
+A call becomes a checked event (`calls.py`) or is refused. The event is written, then folded in by `apply`. Reading a
+journal is the same fold: there `apply` gets events that nobody has checked yet, and checks them in the same way.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,15 @@ from numpy.typing import NDArray
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.learner import withdrawing
+from badge.learner import calls, withdrawing
 from badge.learner.classes import Classes, Code, short
-from badge.learner.ids import Ids, listed
+from badge.learner.ids import Ids
 from badge.learner.memory import merged
 from badge.learner.shared import fold
 
-__all__ = ["Checked", "Ledger"]
+__all__ = ["Ledger"]
 
 IntArray = NDArray[np.int64]
-#: an event that was checked, and its labels as positions of their classes
-Checked = tuple[e.Record, Sequence[Code]]
 
 
 class Ledger:
@@ -34,7 +32,7 @@ class Ledger:
 
     >>> ledger = Ledger(Ids(10), Classes(2))
     >>> ledger.apply(e.Ask(round=0, ids=[4, 7]))
-    >>> ledger.apply(*ledger.tell([7], [1]))
+    >>> ledger.apply(*calls.tell(ledger, [7], [1]))
     >>> ledger.labels, list(ledger.pending)
     ({7: 1}, [4])
     """
@@ -66,99 +64,6 @@ class Ledger:
         self.stability: list[e.Stop] = []  # from model to model
         self.broken = False  # a line was lost: events that depend on it cannot be checked
         self.busy = False  # within `apply`: after an interrupt there the ledger must be rebuilt
-
-    # -- calls: checked and turned into an event, nothing changes yet ----------------------------------------------
-
-    def initial(self, labels: Mapping[Any, Any]) -> e.Initial:
-        ids = self.ids.plain(list(labels))
-        codes = dict(zip(ids, self.encode(ids, list(labels.values())), strict=True))
-        ordered = self.ids.sort(codes)  # the order of the mapping means nothing
-        return e.Initial(ids=ordered, labels=[self.classes.decode(codes[id]) for id in ordered])
-
-    def tell(
-        self, ids: Any, labels: Any, by: str | None = None, unasked: bool = False, people: int = 1
-    ) -> tuple[e.Tell, list[Code]] | None:
-        """The event of telling `labels`, without those that are known already; None where all are.
-
-        With `people` > 1 the labels are votes, also of ids that nobody was asked about.
-        """
-        plain, given, by = self.ids.plain(ids), listed(labels, "labels"), _person(by)
-        if len(plain) != len(given):
-            raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
-        new: dict[Id, Code] = {}
-        for id, code in zip(plain, self.encode(plain, given), strict=True):
-            known = new.get(id, self._known(id, by, people))
-            if known is None:
-                self._check_tellable(id, unasked)
-                new[id] = code
-            elif known != code:
-                old, told = self.classes.decode(known), self.classes.decode(code)
-                again = f", by={by!r}" if id in self.votes else ""
-                twice = f"id {id!r} is labelled {old!r} and was told again as {told!r}"
-                if id in new:
-                    raise InputError(f"{twice}: tell it once")
-                raise InputError(twice, in_python=f"relabel({id!r}, {told!r}{again}) corrects a label")
-        if not new:
-            return None
-        codes = list(new.values())
-        told = [self.classes.decode(code) for code in codes]
-        return e.Tell(ids=list(new), labels=told, by=by, unasked=unasked, people=people), codes
-
-    def relabel(self, id: Any, label: Any, by: str | None = None) -> Checked | None:
-        """The event of correcting a label, or one person's; None where it is that already."""
-        (plain,), by = self.ids.plain([id]), _person(by)
-        code = self.classes.encode(label, plain)
-        votes = self.votes.get(plain, {})
-        if votes and by is not None and by not in votes:
-            raise InputError(f"{by!r} has not labelled id {plain!r}, so there is nothing to correct: tell it first")
-        if plain not in self.labels and not votes:
-            first = "tell" if plain in self.pending else "ask"
-            raise InputError(f"id {plain!r} has no label to correct: {first} it first")
-        known = votes[by] if votes and by is not None else self.labels.get(plain)
-        return None if known == code else (e.Relabel(id=plain, label=self.classes.decode(code), by=by), [code])
-
-    def skip(self, ids: Any, reason: str | None = None, labelled: bool = False) -> Checked | None:
-        plain = self.ids.plain(ids)
-        if reason is not None and not isinstance(reason, str):
-            raise InputError(f"a reason is a text, not {reason!r:.60}")
-        reason = None if reason is None else str(reason)
-        taken = [] if labelled else [id for id in plain if id in self.labels]
-        if taken:
-            raise InputError(f"id {taken[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
-        new = [id for id in dict.fromkeys(plain) if id not in self.skipped or self.skipped[id] != reason]
-        return (e.Skip(ids=new, reason=reason, labelled=labelled), ()) if new else None
-
-    def unskip(self, ids: Any) -> Checked | None:
-        new = [id for id in dict.fromkeys(self.ids.plain(ids)) if id in self.skipped]
-        return (e.Unskip(ids=new), ()) if new else None
-
-    def release(self, ids: Any) -> Checked | None:
-        new = [id for id in dict.fromkeys(self.ids.plain(ids)) if id in self.pending]
-        return (e.Release(ids=new), ()) if new else None
-
-    def add_class(self, name: Any) -> Checked:
-        return e.AddClass(name=self.classes.checked_new(name)), ()
-
-    def _known(self, id: Id, by: str | None, people: int) -> Code | None:
-        if id not in self.people and (people == 1 or id in self.labels):
-            return self.labels.get(id)
-        if by is None and not self.broken:
-            raise InputError(
-                f"id {id!r} was asked of {self.people.get(id, people)} people: say whose label it is",
-                in_python="tell(…, by=…)",
-            )
-        return self.votes.get(id, {}).get(by or "")
-
-    def _check_tellable(self, id: Id, unasked: bool) -> None:
-        if unasked or self.broken:
-            return
-        if id in self.skipped:
-            raise InputError(f"id {id!r} is skipped: unskip it first, or tell(…, unasked=True)")
-        if id not in self.pending and id not in self.people:
-            raise InputError(
-                f"id {id!r} was not asked: labels that exist already go into `initial`, or tell(…, unasked=True); "
-                f"pending are {short(list(self.pending))}"
-            )
 
     def encode(self, ids: Sequence[Id], labels: Iterable[Any]) -> list[Code]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]
@@ -254,7 +159,7 @@ class Ledger:
             ids = self.ids.plain(ids)
             codes = self.encode(ids, record.labels)
         elif codes is None:
-            checked = self.tell(ids, record.labels, record.by, record.unasked, record.people)
+            checked = calls.tell(self, ids, record.labels, record.by, record.unasked, record.people)
             ids, codes = ([], []) if checked is None else (checked[0].ids, checked[1])
         for id, code in zip(ids, codes, strict=True):
             self.skipped.pop(id, None)
@@ -269,7 +174,7 @@ class Ledger:
     def _relabel(self, record: e.Relabel, codes: Sequence[Code] | None) -> None:
         if codes is None and self.broken:
             self._learn_classes([record.label])
-        elif codes is None and self.relabel(record.id, record.label, record.by) is None:
+        elif codes is None and calls.relabel(self, record.id, record.label, record.by) is None:
             return
         (id,) = self.ids.plain([record.id]) if codes is None else (record.id,)
         code = codes[0] if codes else self.classes.encode(record.label, id)
@@ -305,7 +210,7 @@ class Ledger:
 
     def _skip(self, record: e.Skip, codes: Sequence[Code] | None) -> None:
         if codes is None and not self.broken:
-            self.skip(record.ids, record.reason, record.labelled)
+            calls.skip(self, record.ids, record.reason, record.labelled)
         for id in self.ids.plain(record.ids):
             if record.labelled:
                 self._unset(id)
@@ -339,9 +244,3 @@ class Ledger:
         for taken in (self.labels, self.pending, self.skipped):
             free[self.ids.positions(id for id in taken if id in self.ids)] = False
         return self.ids.order[free[self.ids.order]]
-
-
-def _person(by: Any) -> str | None:
-    if by is not None and (not isinstance(by, str) or not by):
-        raise InputError(f"by= is the name of whoever labelled, a text, not {by!r:.60}")
-    return None if by is None else str(by)  # numpy's texts too

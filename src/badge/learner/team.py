@@ -14,7 +14,9 @@ from badge.errors import InputError
 from badge.journal import Event
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.learner.ledger import Checked, Ledger
+from badge.learner import calls
+from badge.learner.calls import Checked
+from badge.learner.ledger import Ledger
 
 if TYPE_CHECKING:
     from badge.learner.learner import ActiveLearner
@@ -50,7 +52,7 @@ class Team:
         """Labels of one person, asked or not; those that are known already are refused."""
 
         def checked(ledger: Ledger) -> Checked:
-            told = ledger.tell(ids, labels, by, unasked=any(id not in ledger.pending for id in ids))
+            told = calls.tell(ledger, ids, labels, by, unasked=any(id not in ledger.pending for id in ids))
             if told is None:
                 raise InputError(f"id {ids[0]!r} has this label already")
             return replace(told[0], request=request, seconds=seconds), told[1]
@@ -62,7 +64,7 @@ class Team:
 
         def checked(ledger: Ledger) -> Checked | None:
             new = {id: label for id, label in labels.items() if id not in ledger.labels and id not in ledger.votes}
-            told = ledger.tell(list(new), list(new.values()), None, unasked=True) if new else None
+            told = calls.tell(ledger, list(new), list(new.values()), None, unasked=True) if new else None
             return None if told is None else (replace(told[0], source=source), told[1])
 
         event = self._write(checked)
@@ -70,7 +72,7 @@ class Team:
 
     def relabel(self, id: Id, label: Any, by: str, request: str | None = None) -> None:
         """Correct a label, or that of one person."""
-        self._write(lambda ledger: _numbered(ledger.relabel(id, label, by), request=request))
+        self._write(lambda ledger: _numbered(calls.relabel(ledger, id, label, by), request=request))
 
     def decide(
         self, ids: Sequence[Id], labels: Sequence[Any], by: str | None = None, request: str | None = None
@@ -91,10 +93,10 @@ class Team:
         self, ids: Sequence[Id], reason: str | None, by: str, request: str | None = None, labelled: bool = False
     ) -> None:
         """Skip ids; with `labelled`, those that have a label too, which is taken back."""
-        self._write(lambda ledger: _numbered(ledger.skip(ids, reason, labelled), by=by, request=request))
+        self._write(lambda ledger: _numbered(calls.skip(ledger, ids, reason, labelled), by=by, request=request))
 
     def unskip(self, ids: Sequence[Id], request: str | None = None) -> None:
-        self._write(lambda ledger: _numbered(ledger.unskip(ids), request=request))
+        self._write(lambda ledger: _numbered(calls.unskip(ledger, ids), request=request))
 
     def remark(
         self, id: Id, by: str, text: str | None = None, flag: bool | None = None, request: str | None = None

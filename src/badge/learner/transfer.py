@@ -21,10 +21,12 @@ from badge.core.spreadsheet import as_meant, safe
 from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Id
+from badge.learner import calls
+from badge.learner.calls import Checked
 from badge.learner.classes import Classes
 from badge.learner.history import history
 from badge.learner.ids import Ids
-from badge.learner.ledger import Checked, Ledger
+from badge.learner.ledger import Ledger
 
 COLUMNS, VOTES = ("id", "label", "by", "at"), ("people", "votes")
 #: whole numbers that an id or a class can be
@@ -96,7 +98,7 @@ def imported(
             one = row.get(by or "by") or None
             given = {one: _label(row[label], ledger.classes)} if not votes else {p: votes[p] for p in votes}
             for person, said in given.items():
-                ledger.tell([plain], [said], person, unasked=True, people=people)
+                calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
                 ids, labels = told.setdefault((person, people), ([], []))
                 ids.append(plain)
                 labels.append(said)
@@ -104,11 +106,11 @@ def imported(
                 decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
-    tells = [ledger.tell(*columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
+    tells = [calls.tell(ledger, *columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
     for record, codes in [checked for checked in tells if checked]:
         yield replace(record, source=Path(path).name), codes
     for plain, said in decided:
-        if corrected := ledger.relabel(plain, said):
+        if corrected := calls.relabel(ledger, plain, said):
             yield corrected
 
 

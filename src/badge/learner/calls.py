@@ -1,0 +1,126 @@
+"""Calls of a loop, checked and turned into events; None where there is nothing to write. Nothing has changed yet then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from badge.errors import InputError
+from badge.journal import events as e
+from badge.journal.events import Id
+from badge.learner.classes import Code, short
+from badge.learner.ids import listed
+
+if TYPE_CHECKING:
+    from badge.learner.ledger import Ledger
+
+__all__ = ["Checked", "add_class", "initial", "relabel", "release", "skip", "tell", "unskip"]
+
+#: an event that was checked, and its labels as positions of their classes
+Checked = tuple[e.Record, Sequence[Code]]
+
+
+def initial(ledger: Ledger, labels: Mapping[Any, Any]) -> e.Initial:
+    ids = ledger.ids.plain(list(labels))
+    codes = dict(zip(ids, ledger.encode(ids, list(labels.values())), strict=True))
+    ordered = ledger.ids.sort(codes)  # the order of the mapping means nothing
+    return e.Initial(ids=ordered, labels=[ledger.classes.decode(codes[id]) for id in ordered])
+
+
+def tell(
+    ledger: Ledger, ids: Any, labels: Any, by: str | None = None, unasked: bool = False, people: int = 1
+) -> tuple[e.Tell, list[Code]] | None:
+    """The event of telling `labels`, without those that are known already; None where all are.
+
+    With `people` > 1 the labels are votes, also of ids that nobody was asked about.
+    """
+    plain, given, by = ledger.ids.plain(ids), listed(labels, "labels"), _person(by)
+    if len(plain) != len(given):
+        raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
+    new: dict[Id, Code] = {}
+    for id, code in zip(plain, ledger.encode(plain, given), strict=True):
+        known = new.get(id, _known(ledger, id, by, people))
+        if known is None:
+            _check_tellable(ledger, id, unasked)
+            new[id] = code
+        elif known != code:
+            old, told = ledger.classes.decode(known), ledger.classes.decode(code)
+            again = f", by={by!r}" if id in ledger.votes else ""
+            twice = f"id {id!r} is labelled {old!r} and was told again as {told!r}"
+            if id in new:
+                raise InputError(f"{twice}: tell it once")
+            raise InputError(twice, in_python=f"relabel({id!r}, {told!r}{again}) corrects a label")
+    if not new:
+        return None
+    codes = list(new.values())
+    told = [ledger.classes.decode(code) for code in codes]
+    return e.Tell(ids=list(new), labels=told, by=by, unasked=unasked, people=people), codes
+
+
+def relabel(ledger: Ledger, id: Any, label: Any, by: str | None = None) -> Checked | None:
+    """The event of correcting a label, or one person's; None where it is that already."""
+    (plain,), by = ledger.ids.plain([id]), _person(by)
+    code = ledger.classes.encode(label, plain)
+    votes = ledger.votes.get(plain, {})
+    if votes and by is not None and by not in votes:
+        raise InputError(f"{by!r} has not labelled id {plain!r}, so there is nothing to correct: tell it first")
+    if plain not in ledger.labels and not votes:
+        first = "tell" if plain in ledger.pending else "ask"
+        raise InputError(f"id {plain!r} has no label to correct: {first} it first")
+    known = votes[by] if votes and by is not None else ledger.labels.get(plain)
+    return None if known == code else (e.Relabel(id=plain, label=ledger.classes.decode(code), by=by), [code])
+
+
+def skip(ledger: Ledger, ids: Any, reason: str | None = None, labelled: bool = False) -> Checked | None:
+    plain = ledger.ids.plain(ids)
+    if reason is not None and not isinstance(reason, str):
+        raise InputError(f"a reason is a text, not {reason!r:.60}")
+    reason = None if reason is None else str(reason)
+    taken = [] if labelled else [id for id in plain if id in ledger.labels]
+    if taken:
+        raise InputError(f"id {taken[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
+    new = [id for id in dict.fromkeys(plain) if id not in ledger.skipped or ledger.skipped[id] != reason]
+    return (e.Skip(ids=new, reason=reason, labelled=labelled), ()) if new else None
+
+
+def unskip(ledger: Ledger, ids: Any) -> Checked | None:
+    new = [id for id in dict.fromkeys(ledger.ids.plain(ids)) if id in ledger.skipped]
+    return (e.Unskip(ids=new), ()) if new else None
+
+
+def release(ledger: Ledger, ids: Any) -> Checked | None:
+    new = [id for id in dict.fromkeys(ledger.ids.plain(ids)) if id in ledger.pending]
+    return (e.Release(ids=new), ()) if new else None
+
+
+def add_class(ledger: Ledger, name: Any) -> Checked:
+    return e.AddClass(name=ledger.classes.checked_new(name)), ()
+
+
+def _known(ledger: Ledger, id: Id, by: str | None, people: int) -> Code | None:
+    if id not in ledger.people and (people == 1 or id in ledger.labels):
+        return ledger.labels.get(id)
+    if by is None and not ledger.broken:
+        raise InputError(
+            f"id {id!r} was asked of {ledger.people.get(id, people)} people: say whose label it is",
+            in_python="tell(…, by=…)",
+        )
+    return ledger.votes.get(id, {}).get(by or "")
+
+
+def _check_tellable(ledger: Ledger, id: Id, unasked: bool) -> None:
+    if unasked or ledger.broken:
+        return
+    if id in ledger.skipped:
+        raise InputError(f"id {id!r} is skipped: unskip it first, or tell(…, unasked=True)")
+    if id not in ledger.pending and id not in ledger.people:
+        raise InputError(
+            f"id {id!r} was not asked: labels that exist already go into `initial`, or tell(…, unasked=True); "
+            f"pending are {short(list(ledger.pending))}"
+        )
+
+
+def _person(by: Any) -> str | None:
+    if by is not None and (not isinstance(by, str) or not by):
+        raise InputError(f"by= is the name of whoever labelled, a text, not {by!r:.60}")
+    return None if by is None else str(by)  # numpy's texts too
