@@ -16,8 +16,6 @@
 Messages state the condition, the values, and the way out.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "BadgeError", "ClusterError", "DataError", "InputError", "JournalError", "MissingExtraError", "ModelError",
     "NoCandidatesError", "RankError", "ServerError", "UnknownNameError", "WriteError",

@@ -1,7 +1,5 @@
 """The command line: `badge --help`. Commands import what they need when they run, so that help is instant."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import nullcontext

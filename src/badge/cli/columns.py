@@ -1,7 +1,5 @@
 """Which columns of a table are the numbers that were asked for: those named, else all that look like it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`badge demo`: the paper's protocol on scikit-learn's digits, small enough for a first look."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

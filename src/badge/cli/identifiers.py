@@ -1,7 +1,5 @@
 """Identifiers of examples in files: `--ids` names every row of the pool, `--exclude` those that have labels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

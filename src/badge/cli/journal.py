@@ -1,7 +1,5 @@
 """`badge journal`: look at the journal of a loop, check it, repair it, take labels out of it and into it."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`badge label`: a page on which people label what teaches a model most."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated

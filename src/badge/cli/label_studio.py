@@ -1,7 +1,5 @@
 """`badge label-studio`: the picks of a Label Studio project come first."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

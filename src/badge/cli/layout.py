@@ -1,7 +1,5 @@
 """The options that say how text files are to be read, the same for every command that reads tables."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typer import Option

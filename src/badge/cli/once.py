@@ -1,7 +1,5 @@
 """The form of every command: options that are given once, and help that fits the terminal."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from typing import Any

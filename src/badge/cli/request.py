@@ -1,7 +1,5 @@
 """What can be checked before torch is loaded, which takes seconds: names, numbers, files that are not there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

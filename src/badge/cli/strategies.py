@@ -1,7 +1,5 @@
 """`badge strategies`, and the options that name strategies."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typer import Option

@@ -3,8 +3,6 @@
 Attributes load lazily: a worker that compares names of rows need not load torch for it.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -4,8 +4,6 @@ It does not import torch, because statistics, report and the command line's chec
 here and one function in `badge.strategies`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches

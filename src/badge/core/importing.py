@@ -1,7 +1,5 @@
 """A user's data sets, networks and strategies by name, "package.module:function"; and optional dependencies."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

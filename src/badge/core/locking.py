@@ -1,7 +1,5 @@
 """One at a time: the lock of an open file, which the system releases when its process is gone, and one for threads."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The log of badge: `logging.getLogger("badge")` says what is trained, picked and resumed; silent until it has a handler."""
 
-from __future__ import annotations
-
 import logging
 
 log = logging.getLogger("badge")

@@ -1,7 +1,5 @@
 """Masked arrays: what is behind a mask must not be read as data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

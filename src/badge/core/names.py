@@ -1,7 +1,5 @@
 """Names and places at the door: what is neither a text nor a path is refused in one wording."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading npy and npz files that others wrote: numbers, or one clear sentence; never a pickle."""
 
-from __future__ import annotations
-
 import struct
 import tokenize
 import warnings

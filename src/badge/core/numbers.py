@@ -1,7 +1,5 @@
 """Whole numbers at the door: one check, one wording."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

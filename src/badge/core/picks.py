@@ -4,6 +4,4 @@ Raise it when the picks of any strategy change for some seed, on purpose. `tests
 hashes of the picks of every strategy on a fixed pool, and fails when they change without it.
 """
 
-from __future__ import annotations
-
 PICKS_VERSION = 1

@@ -1,7 +1,5 @@
 """One progress bar for everything that takes longer than two seconds; on standard error, never on standard output."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Seeds and generators: host-side, explicit, the same everywhere."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

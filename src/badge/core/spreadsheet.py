@@ -1,7 +1,5 @@
 """Cells of CSV files that a spreadsheet would take for a formula and run: with an apostrophe before them it does not."""
 
-from __future__ import annotations
-
 import re
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")

@@ -4,8 +4,6 @@ Threads that share hundreds of small steps wait for each other after each one. W
 made a selection 10 to 50 times slower than on one thread.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

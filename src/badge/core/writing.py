@@ -1,7 +1,5 @@
 """Files that are there whole or not at all: written under another name beside, brought to disk, then renamed."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import stat

@@ -5,8 +5,6 @@ Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
     load(seed: int) -> badge.data.Dataset
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path

@@ -4,8 +4,6 @@ Why not another: `sklearn.datasets.fetch_openml` has no progress bar and no time
 and downloads one with a wrong checksum twice; `scipy.io.arff` fails on quoted values and on spaces in lists of categories.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """`Dataset`: the arrays of one experiment, checked once, and where they come from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

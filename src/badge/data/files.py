@@ -1,7 +1,5 @@
 """Where `<name>.npz` is: `$BADGE_DATA`, then the user's cache, then the source."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """A user's file as a data set: a column of labels, and a column of texts or columns of numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From stored arrays to an experiment: split by seed, one-hot, standardised with the training set's statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from badge.core.npz import Array

@@ -1,8 +1,6 @@
 """Downloads from the canonical sources, and their conversion to the arrays of `<name>.npz`. No file format here is a
 pickle, so that a damaged or forged file can be refused but never run."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -4,8 +4,6 @@ The vectors come from the texts alone, without labels: words and pairs of words 
 singular directions of the training texts (latent semantic analysis), with a fixed seed.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The paper's experiments: cells (data × model × strategy × batch size × seed), grids of them, and what runs them."""
 
-from __future__ import annotations
-
 from badge.experiment.cell import Cell, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Processes, Serial

@@ -6,8 +6,6 @@ ask r + 1; the order on disk is ask, round, tell. Whatever is missing from the e
 with, from the same seeds, so a cell that was killed ends with the same picks and accuracies.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """What runs the cells: an object with one method, `map`. A cluster can stand in for the processes of this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

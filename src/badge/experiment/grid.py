@@ -10,8 +10,6 @@
 Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one value per block, `first` one or a list.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

@@ -3,8 +3,6 @@
 A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Many cells: skip the finished ones, fetch the data once, run the rest, collect what failed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The last accuracies of some cells, as a small text table."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Take examples out of a journal: it is rewritten whole, without their ids, labels and predictions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import replace

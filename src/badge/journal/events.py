@@ -15,8 +15,6 @@ A loop (`badge.ActiveLearner`) writes
 A run of an experiment adds those of `runs.py`. A repair writes `lost` in place of a line that it could not save.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, ClassVar

@@ -6,8 +6,6 @@ process or the machine died. Where it is missing, damaged, behind or another jou
 lines that are missing at the end cannot be noticed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

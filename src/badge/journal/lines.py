@@ -7,8 +7,6 @@ changed byte and a missing, doubled or moved line are found and named. Lines mis
 beside the journal (`last.py`). An interrupted write leaves a last line without its newline, and nothing else does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

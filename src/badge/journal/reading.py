@@ -1,7 +1,5 @@
 """Reading a journal that another process may be writing: whole, or its first and last line."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What is wrong with a damaged journal, and a sound one made of what is right with it. Nothing is deleted."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The events of a run of an experiment: `start` first, a `round` for each model, `resume`, `failed`, `end`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

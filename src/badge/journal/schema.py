@@ -1,7 +1,5 @@
 """From JSON to the types of `events.py`, checked: unknown kinds, missing and unknown fields, values of a wrong type."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints

@@ -4,8 +4,6 @@
 sound when it was written, and have not changed if their digest is the same: then only the lines behind them are read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Where people disagree, and how far they agree: per item, per pair of people, per class."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What is known so far, for the page: progress, labels per class, accuracy as it goes, the list of labels."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """What `badge label` does: open the pool and the journal, say where the page is, serve it."""
 
-from __future__ import annotations
-
 import getpass
 import socket
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page of a team: who labelled how much and how fast, how far people agree, how good the model is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 from statistics import median

@@ -1,7 +1,5 @@
 """What the lists of labels and of disagreements can change: labels, skips, comments, links."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A pretrained encoder for the page: one that is on this machine already, and a part of the pool encoded first."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Labels out of the page, as CSV and JSON lines: with every vote, times, predictions, comments."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Which requests reach the page: a token, then a cookie; the right Host and Origin; nothing large; nothing that runs."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import time

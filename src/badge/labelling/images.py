@@ -1,7 +1,5 @@
 """Images as a pool: files, or a folder searched recursively; decoded with Pillow."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import struct

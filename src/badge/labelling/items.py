@@ -1,7 +1,5 @@
 """The items of a pool as the page sees them: ids as text, and a seal of what was shown."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Who has which item: one person at a time. An item comes back after a while, and a restart forgets nothing."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable

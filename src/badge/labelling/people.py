@@ -1,7 +1,5 @@
 """Who may come in: one link for everybody, or one per person, each with a role. Links can be taken back at any time."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

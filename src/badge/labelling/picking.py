@@ -1,7 +1,5 @@
 """The next batch is trained and picked in the background, so that nobody waits for it."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import traceback

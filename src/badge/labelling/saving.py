@@ -1,7 +1,5 @@
 """The trained model as a folder: the model, the classes, and a program that predicts."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The server behind the page: `app_of` makes it, `serve` runs it."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -1,7 +1,5 @@
 """What the page speaks to: items out, answers in, over one learner. Every answer is on disk before a call returns."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Pools from files: texts, a folder of images, rows of a table. What a person is shown, and what a trainer gets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

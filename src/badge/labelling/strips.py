@@ -4,8 +4,6 @@ A row of a PNG is stored as differences to the row above. So the last row of a s
 strip, and Pillow decodes each strip as a small image.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Why an item was picked, in words that do not give away what the model takes it for."""
 
-from __future__ import annotations
-
 import math
 
 from badge.strategies.explain import Explanation

@@ -1,7 +1,5 @@
 """Ask and tell: the loop, its ledger and its classes. `ActiveLearner` loads when it is asked for: journals need no torch."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """When to stop labelling: do the predictions still change, and how often is the model right about what it has not seen?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Several people, one example: how far their labels agree."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence

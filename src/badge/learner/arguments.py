@@ -1,7 +1,5 @@
 """What a learner is given, checked at the door."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The classes: their names, and their positions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why a batch: the last one that a model picked, and its explanation in the ids of the caller."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from badge.errors import InputError

@@ -1,7 +1,5 @@
 """Every label that was given: when, by whom, and what the model had predicted before."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields

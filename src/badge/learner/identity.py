@@ -4,8 +4,6 @@ A pool is identified by its length and a digest of 64 of its examples. Where exa
 crops and flips) there is no digest, and the length alone is compared.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from badge.errors import JournalError

@@ -1,7 +1,5 @@
 """The ids of the examples of a pool: their positions, or ids from the caller."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 from collections import Counter

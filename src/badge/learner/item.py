@@ -1,7 +1,5 @@
 """What a learner knows about one example."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

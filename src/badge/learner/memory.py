@@ -1,7 +1,5 @@
 """The memory of a strategy, written down as what changed in it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

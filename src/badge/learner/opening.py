@@ -1,7 +1,5 @@
 """Opening a journal: is it the one that the caller means? Classes and strategy may have changed since it began."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence

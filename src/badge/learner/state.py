@@ -1,7 +1,5 @@
 """The state of a ledger as JSON and back, for the snapshot beside a long journal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from badge.journal import events as e

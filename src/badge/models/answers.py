@@ -4,8 +4,6 @@ A model may return several tensors: logits and an embedding, a projection and lo
 told by the linear layer that gave them. Where two could be meant, the caller is asked for `head=`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches of a pool in order of position, as a network or a scikit-learn estimator takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any

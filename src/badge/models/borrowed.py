@@ -1,7 +1,5 @@
 """A network borrowed for a pass: in eval mode, on the device asked for, by one thread; given back as it was."""
 
-from __future__ import annotations
-
 import os
 import random
 import threading

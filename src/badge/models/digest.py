@@ -1,7 +1,5 @@
 """Whose outputs are these? A digest of a model and one of a pool, cheap next to a pass over the pool."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import random

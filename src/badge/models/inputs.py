@@ -1,7 +1,5 @@
 """From an item or a batch to the arguments of a model's `forward`: what is an input, and what is a label."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """From what a model returned to probabilities: it may be logits, a softmax or a sigmoid of them, of classes or of labels."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

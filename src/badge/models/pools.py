@@ -4,8 +4,6 @@
 an estimator is then given is the business of `batches`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace

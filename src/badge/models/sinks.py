@@ -4,8 +4,6 @@ Batches are small, and looking through each of them costs more than the pass. Th
 at a time; what is wrong is said before another chunk is computed.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Protocol
 

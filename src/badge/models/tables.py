@@ -1,7 +1,5 @@
 """Tables and columns of pandas and polars, told by what they have: neither library is imported here."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two texts in one item: a pair for the tokenizer, or a text and the name of its label?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What can be the outputs of a model: shapes, numbers, distributions, scale. Checked once, when outputs are made."""
 
-from __future__ import annotations
-
 import math
 
 import torch

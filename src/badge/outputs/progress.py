@@ -4,8 +4,6 @@ One line: rows, a checksum (CRC-32) of these rows of either array, and when eith
 changed since are trusted unread; others (copied, restored, changed) are read once and compared with their checksums.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from pathlib import Path

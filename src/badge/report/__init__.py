@@ -9,8 +9,6 @@
 ('report.html', 4)
 """
 
-from __future__ import annotations
-
 from badge.report.build import Report, build
 from badge.report.figures import learning_curves
 from badge.report.statistics import Statistics, evaluate

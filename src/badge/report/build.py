@@ -1,7 +1,5 @@
 """A whole report: statistics, sections, figures, tables, page."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tables for a paper: LaTeX with the rules of booktabs, to be put into the text as they are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The page: one HTML file with every figure and table in it, and nothing to fetch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a section of the report is: plain data, made by one module of `badge.report.sections`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

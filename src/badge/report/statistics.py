@@ -1,7 +1,5 @@
 """The numbers that several sections share, and which strategies are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """One colour and one marker per strategy, in every figure. Colour-blind safe, and legible on white and on black."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tables of a report as CSV files, and those that a paper prints as LaTeX too. Empty cells are missing values."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence

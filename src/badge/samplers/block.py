@@ -1,7 +1,5 @@
 """One block of events: how many there are, and which of them are accepted when they are gone through in order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every sampler checks at its door."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from contextlib import nullcontext

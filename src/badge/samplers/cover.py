@@ -6,8 +6,6 @@ Let c be the centre (pick or given row) nearest to row j. Two facts leave out pa
 2. κ is below TINY beyond some distance r. So j matters to i only if d(i, c) − d(c, j) < r.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

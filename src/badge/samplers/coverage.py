@@ -19,8 +19,6 @@ gain found so far are worked out again. Two things keep the bounds of all other 
 Bounds come from float32 products with their rounding added. What decides is a float64 sum of the pick's own distances.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 

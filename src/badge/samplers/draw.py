@@ -1,7 +1,5 @@
 """Drawing in proportion to masses: the inverse of their cumulative sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The driver's side of a selection over shards: it holds the centres and knows which of them each shard has heard of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 

@@ -7,8 +7,6 @@ segments of 4,096, segments over the pool, each sum in order: the same numbers h
 none is split.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

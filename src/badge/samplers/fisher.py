@@ -17,8 +17,6 @@ most MOST of them: its picks are those of the plain loop if scores in float32 ar
 rows are that close.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

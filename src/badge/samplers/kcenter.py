@@ -6,8 +6,6 @@ bound outside. Near ties are decided in float64, equal distances by the lowest p
 greedy loop, over any number of shards.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -4,8 +4,6 @@
 the true law through the eigendecomposition of the Gram matrix, or of the dual kernel where that is smaller.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -10,8 +10,6 @@ P(event at x and accepted) = U(x)/ΣU · D²(x)/U(x) ∝ D²(x): each acceptance
 of the pool and the seed alone. Blocks, threads, bounds and shards change how soon an event is rejected, never whether.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ and a row is compared with all centres only if one of the groups may hold a near
 float64 decides, so the clusters are those of the plain loop.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

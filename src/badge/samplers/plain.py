@@ -1,7 +1,5 @@
 """The plain one-centre-at-a-time loops: short, slow, obviously right. The fast samplers are tested against them."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

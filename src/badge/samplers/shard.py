@@ -5,8 +5,6 @@ and tensors on the host, so that a shard can live in another process. A message 
 them. A shard that died is made again from its rows and hears of all centres; its bounds only saved work.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 from typing import Any

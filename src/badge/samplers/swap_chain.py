@@ -11,8 +11,6 @@ accepted swap corrects those behind it in its block. Rows are scaled to length 1
 norms that span many decades would ruin the inverse.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

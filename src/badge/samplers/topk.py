@@ -1,7 +1,5 @@
 """The k largest scores: the sampler of confidence, margin and entropy sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -6,8 +6,6 @@
 [0.0, 0.5]
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from badge.stats.batches import Diversity, Timing, batch_diversity, round_times

@@ -1,7 +1,5 @@
 """The batches, round by round: how diverse they are, and how many seconds they took."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from badge.stats.curves import Mean, learning_curve, mean_curve

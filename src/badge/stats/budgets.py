@@ -1,7 +1,5 @@
 """Label budgets: the numbers of labels at which the paper compares strategies, while accuracy still rises."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What every statistic checks at its door: results, a setting of them, strategies by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from badge.errors import InputError

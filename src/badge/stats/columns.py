@@ -1,7 +1,5 @@
 """The columns of a table of results: which there are, and a look at every value once, when a table is made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Notes on what is missing from results: repeats, rounds, strategies, the baseline."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Learning curves: the repeats of one strategy in one setting on one grid of label counts."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

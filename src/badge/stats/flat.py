@@ -1,7 +1,5 @@
 """The flat table of results, one row per trained model, as CSV or parquet: written by `badge export`, read by `load`."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from io import StringIO

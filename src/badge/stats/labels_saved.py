@@ -1,7 +1,5 @@
 """Labels saved: the number of labels that a strategy needs for `rand`'s final accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What the runs say of themselves: the names of their data, and whether options, code and data differ among them."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

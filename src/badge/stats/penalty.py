@@ -4,8 +4,6 @@ The paper defines t on the differences of *errors*, e_i − e_j, and says that i
 the larger error wins. Here the lower error wins: i beats j where t > critical on e_j − e_i = accuracy_i − accuracy_j.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

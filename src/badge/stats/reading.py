@@ -1,7 +1,5 @@
 """Reading results: folders of journals, single journals, flat tables (CSV, parquet), or several of these together."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

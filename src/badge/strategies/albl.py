@@ -14,8 +14,6 @@ r is known when the model is trained with the batch's labels. `docs/experiments.
 Lin differ, and which is followed.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BAIT and its rank-one form: what the labels of a batch would tell about the last layer (`samplers/fisher.py`)."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """BALD: examples on which several answers are each sure and do not agree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

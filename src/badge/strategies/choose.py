@@ -1,7 +1,5 @@
 """`choose`: from a request and outputs to picks. Every door ends here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Neither looks at probabilities: `badge.Outputs(embeddings=z)` is all they need. 
 are some (`labeled=`, or `exclude=`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Coreset: diversity of penultimate embeddings alone."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

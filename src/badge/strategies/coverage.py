@@ -4,8 +4,6 @@ All three scale embeddings to length 1, count labelled examples as covered and p
 (`samplers/coverage.py`). They need no model before the first label, so that one strategy serves every budget.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """`explain`: why a batch was picked, in the terms of the paper's figures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

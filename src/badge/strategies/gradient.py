@@ -4,8 +4,6 @@ The paper's output layer is f(x) = σ(W z): g_x is the gradient with respect to 
 too, `bias=True` appends the gradient with respect to b, which is p − e_ŷ; as if every embedding had one more entry, 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

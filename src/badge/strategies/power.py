@@ -1,7 +1,5 @@
 """Stochastic batches: scores with noise, so that a batch is not k times the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ One that declares nothing is given everything: tensors of both, and the labelled
 pool on disk stays on disk, and `[:]` makes a tensor of all rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, get_args, runtime_checkable

@@ -1,7 +1,5 @@
 """Names → strategies."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from typing import cast

@@ -7,8 +7,6 @@ Of multi-label outputs, labels being independent given the example:
     entropy  largest entropy of the set of labels, which is the sum of the labels' entropies
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Margin with weighted k-means: uncertain examples, spread over the pool."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables that other programs wrote, through one door: csv, tsv, jsonl (also gzipped), xlsx, parquet, npy, npz."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Tables of cells: csv, tsv, and the first sheet of a workbook."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

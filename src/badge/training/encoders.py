@@ -1,7 +1,5 @@
 """Encoders of every kind as one module: what they give becomes one row [n, D] per example."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Labelled examples for a network: tensors on its device, checked once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

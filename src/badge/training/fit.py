@@ -1,7 +1,5 @@
 """Training: an object with `fit(examples, labels, rng) -> model`, or a scikit-learn estimator."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, Protocol, runtime_checkable
 

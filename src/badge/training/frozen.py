@@ -1,7 +1,5 @@
 """A frozen encoder: its embeddings computed once and kept on disk, a linear head trained on them in seconds."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Logistic regression, multinomial or one for each label, fitted to the end by full-batch L-BFGS: a frozen encoder's head."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

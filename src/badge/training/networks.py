@@ -10,8 +10,6 @@ scores [N, classes] and ends in an `nn.Linear`, whose input is the embedding tha
 all of the output layer's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

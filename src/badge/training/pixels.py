@@ -4,8 +4,6 @@
 them when the network trains and when it predicts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The paper's training: Adam on the cross-entropy, from scratch, until the training accuracy exceeds 99 %."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Label Studio's SDK requires an old numpy, so we do without. There are two kinds 
 the personal access token, which is exchanged for a token of a few minutes whenever that has expired.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

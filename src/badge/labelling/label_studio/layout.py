@@ -1,7 +1,5 @@
 """The question that a project's labelling configuration asks: its choices, and the field of a task that it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

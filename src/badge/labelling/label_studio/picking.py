@@ -1,7 +1,5 @@
 """Picks for a project. Each round makes a new learner from the labels that the project has now."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath

@@ -4,8 +4,6 @@ The next round sees whatever changed: relabelled, deleted and skipped tasks, new
 while a model trained.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ each whose score is their place; the project's model version is set to theirs, a
 With several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The sections of the report. `SECTIONS` is their order on the page; each module makes one, from numbers to words."""
 
-from __future__ import annotations
-
 from badge.report.section import Make
 from badge.report.sections import cdf, curves, diversity, notes, paper, penalty, samplers, saved, settings
 

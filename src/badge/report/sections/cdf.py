@@ -1,7 +1,5 @@
 """Normalised errors: their distribution over all settings, by batch size and by model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learning curves: each setting in full, and zoomed to where the strategies differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Batch diversity: log-determinant and mean norm of the batches that each strategy chose."""
 
-from __future__ import annotations
-
 from badge.report.drawings import Lines, mean_lines, slug
 from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side

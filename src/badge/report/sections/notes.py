@@ -1,7 +1,5 @@
 """Notes: everything that was missing, skipped or left out."""
 
-from __future__ import annotations
-
 from badge.report.section import Section, Study
 from badge.report.tables import Table
 

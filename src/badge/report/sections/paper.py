@@ -1,7 +1,5 @@
 """The paper's figures: the counterpart of each among ours, or what is missing and which grid makes it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Who beats whom: the penalty matrix over all settings, by batch size and by model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from badge.report.drawings import Heat, slug

@@ -1,7 +1,5 @@
 """k-means++ and the k-DPP on the same gradient embeddings: accuracy and seconds."""
 
-from __future__ import annotations
-
 from badge.report.drawings import Lines, accuracy_lines, mean_lines, slug
 from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side

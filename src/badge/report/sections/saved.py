@@ -1,7 +1,5 @@
 """Labels saved: what each strategy needs for the accuracy that rand ends with."""
 
-from __future__ import annotations
-
 import math
 
 from badge.report.drawings import Dots

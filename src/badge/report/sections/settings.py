@@ -1,7 +1,5 @@
 """Data and settings: which part of each data set was used, and the label budgets of each setting."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from badge.report.section import Section, Study

@@ -1,7 +1,5 @@
 """The centres so far, and which of them could be near."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which entries of a matrix are low, without a look at every one."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@
 of a gradient embedding has C numbers in place of C + D, and those of different labels are almost orthogonal.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

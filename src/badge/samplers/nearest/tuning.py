@@ -1,7 +1,5 @@
 """Sizes that make the samplers fast. No pick depends on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
