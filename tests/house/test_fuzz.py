@@ -114,10 +114,6 @@ def told_learner(method: str, /, **arguments: Any) -> None:
         learner.ask(1)
 
 
-def frozen(**options: Any) -> None:
-    badge.training.Frozen(**options).prepare(X)
-
-
 def train(examples: Any, labels: Any, **options: Any) -> None:
     badge.Trainer(net, **{"lr": 0.01, "max_epochs": 2, **options}).fit(examples, labels, np.random.default_rng(0))
 
@@ -137,14 +133,12 @@ METHODS: dict[str, Arguments] = {
     "tell": {"ids": [5], "labels": [1], "by": None, "unasked": True},
     "relabel": {"id": 0, "label": 1, "by": None},
     "skip": {"ids": [5], "reason": None},
-    "unskip": {"ids": []},
-    "release": {"ids": []},
+    **{key: {"ids": []} for key in ["unskip", "release"]},
     "add_class": {"name": None},
     "use": {"strategy": "rand"},
     "import_csv": {"path": "no.csv", "id": "id", "label": "label", "by": None},
     "score": {"examples": X[:2], "labels": [0, 1]},
-    "explain": {"ids": [3, 4]},
-    "positions": {"ids": [3, 4]},
+    **{key: {"ids": [3, 4]} for key in ["explain", "positions"]},
     "item": {"id": 3},
 }
 
@@ -193,7 +187,10 @@ DOORS: dict[str, Door] = {
         journal=None, multilabel=False, predict=badge.predict,
     ),
     **{f"learner.{name}": door(functools.partial(told_learner, name), 30, **given) for name, given in METHODS.items()},
-    "Frozen": door(frozen, 30, encoder=net(), tokenizer=None, l2=1.0, keep="kept", name=None, batch_size=64),
+    "Frozen": door(
+        lambda **given: badge.training.Frozen(**given).prepare(X), 30,
+        encoder=net(), tokenizer=None, l2=1.0, keep="kept", name=None, batch_size=64,
+    ),
     "Journal": door(lambda **given: badge.journal.Journal(**given).close(), path="j.jsonl", sync=True),
     "stats.write": door(badge.stats.write, 30, results=RESULTS, path="x.csv"),
     "evaluate": door(report.evaluate, 30, results=RESULTS, strategies=["badge", "rand"]),
