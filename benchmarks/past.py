@@ -20,7 +20,7 @@ from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
 from badge.strategies import get
 from badge.strategies.uncertainty import doubt
-from benchmarks.inputs import load, trained
+from benchmarks.inputs import Input, load, trained
 
 __all__ = ["NAMES", "main"]
 
@@ -96,7 +96,12 @@ def clusters(pool: Outputs, k: int = 1000, beta: int = 10) -> None:
     )
 
 
-NAMES = ("uherding", "maxherding", "bait-binary", "bait", "wkmeans")
+def cold_start() -> None:
+    pool = load(Input("skewed", 100_000, 10, 256))
+    print(f"typiclust, {pool}, k = {K}: {select('typiclust', pool, K, None):.1f} s", flush=True)
+
+
+NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans")
 
 
 def main(names: list[str]) -> None:
@@ -110,6 +115,8 @@ def main(names: list[str]) -> None:
         for name in names or NAMES:
             if name == "wkmeans":
                 clusters(pool)
+            elif name == "typiclust":
+                cold_start()
             elif name.startswith("bait"):
                 fisher(name, pool, labeled)
             else:
