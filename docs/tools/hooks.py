@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     def resolved(match: re.Match[str]) -> str:
         target = Path(os.path.normpath(folder / match[1]))
         place = place_of(target)
-        if place is None or (place == f"files/{match[1]}" and not target.exists()):
+        if place is None:
             return match[1]  # mkdocs says that it leads nowhere
         if place.startswith("files/") and files.get_file_from_path(place) is None:
             files.append(File.generated(config, place, abs_src_path=str(target)))
