@@ -252,34 +252,38 @@ def verdict(found: Curves) -> Verdict | None:
 
     Rules are compared by mean accuracy over the data sets of a half, over the seeds that all of them have.
     """
-    chosen = {k: v for k, v in found.items() if k.data in LOOKED_AT}
-    tested = {k: v for k, v in found.items() if k.data not in LOOKED_AT and k.data not in RARE}
-    first = _means(chosen)
-    if not first:
+    chosen = {key: values for key, values in found.items() if key.data in LOOKED_AT}
+    tested = {key: values for key, values in found.items() if key.data not in (*LOOKED_AT, *RARE)}
+    rules = sorted(_repeated(chosen) & _repeated(tested))
+    if not rules:
         return None
-    rule = max(first, key=lambda r: float(np.mean(list(first[r].values()))))
-    second = _means(tested, rule)
-    if rule not in second:
-        return None
-    best = {name: max(second, key=lambda r: second[r][name]) for name in BUDGETS}
+    first, second = _means(chosen, rules), _means(tested, rules)
+    rule = max(rules, key=lambda r: float(np.mean(list(first[r].values()))))
+    best = {name: max(rules, key=lambda r: second[r][name]) for name in BUDGETS}
     below = {name: second[best[name]][name] - second[rule][name] for name in BUDGETS}
     sets = [sorted({key.data for key in half}) for half in (chosen, tested)]
     return Verdict(rule, sets[0], sets[1], below, best, max(below.values()) <= TOLERANCE)
 
 
-def _means(found: Curves, needed: tuple[str, str] | None = None) -> dict[tuple[str, str], dict[str, float]]:
-    """Mean accuracy of each (first batch, strategy) at each budget, over the sets and seeds that all of them share."""
-    runs: dict[tuple[str, str], dict[tuple[str, int], NDArray[np.float64]]] = defaultdict(dict)
+def _repeated(found: Curves) -> set[tuple[str, str]]:
+    """The pairs of first batch and strategy that have two seeds or more of every data set."""
+    count: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for key in found:
+        count[key.first, key.strategy][key.data] += 1
+    sets = {key.data for key in found}
+    return {rule for rule, of in count.items() if set(of) == sets and min(of.values()) > 1}
+
+
+def _means(found: Curves, rules: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, float]]:
+    """Mean accuracy of each rule at each budget, over the data sets, from the seeds that all rules share."""
+    runs: dict[tuple[str, str], dict[tuple[str, int], NDArray[np.float64]]] = {rule: {} for rule in rules}
     for key, values in found.items():
-        runs[key.first, key.strategy][key.data, key.seed] = values
-    sets = {data for of in runs.values() for data, _ in of}
-    whole = {rule: of for rule, of in runs.items() if {data for data, _ in of} == sets}
-    if not whole:
-        return {}
-    pairs = set.intersection(*(set(of) for of in whole.values()))
+        if (key.first, key.strategy) in rules:
+            runs[key.first, key.strategy][key.data, key.seed] = values
+    pairs = sorted(set.intersection(*(set(of) for of in runs.values())))
     means = {}
-    for rule, of in whole.items():
-        by = {data: np.mean([of[p] for p in sorted(pairs) if p[0] == data], axis=0) for data, _ in pairs}
+    for rule, of in runs.items():
+        by = {data: np.mean([of[pair] for pair in pairs if pair[0] == data], axis=0) for data, _ in pairs}
         means[rule] = {
             name: float(np.mean([curve[a : b + 1].mean() for curve in by.values()])) for name, (a, b) in BUDGETS.items()
         }

@@ -126,6 +126,10 @@ ABOUT = {
         "Data](https://arxiv.org/abs/1703.02910), ICML 2017",
     ),
     "power-bald": About("As `bald`, with some chance for every example.", "one pass for each answer, then N", POWER),
+    "auto": About(
+        "A frozen encoder with a linear head, and up to some 50,000 examples: the best of [our runs](which-strategy.md).",
+        "typiclust for the first batch, then uherding",
+    ),
 }
 
 TOP = """\

@@ -42,6 +42,7 @@ HASHES: dict[str, str] = {
     "power-norm": "3319953a451e",
     "bald": "1d9bed34db95",
     "power-bald": "635923108259",
+    "auto": "8cce5a42a1fd",
 }
 
 

@@ -8,7 +8,6 @@ import typer
 from typer import Argument, Option
 
 from badge.cli.layout import Delimiter, Encoding, Header
-from badge.cli.strategies import Strategy
 from badge.errors import MissingExtraError
 
 
@@ -38,7 +37,10 @@ def label(
     model: Annotated[
         str | None, Option(help="Your own trainer: package.module:make, called with the number of classes.")
     ] = None,
-    strategy: Strategy = "badge",
+    strategy: Annotated[
+        str | None,
+        Option(help="What picks: a name of `badge strategies`. (default: auto for up to 10,000 texts, else badge)"),
+    ] = None,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
     of: Annotated[int, Option(min=1, help="Number of people who label each item.")] = 1,
     adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: a third person is asked)")] = None,

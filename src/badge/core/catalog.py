@@ -76,6 +76,8 @@ CATALOG: tuple[Spec, ...] = (
     Spec("power-norm", "drawn in proportion to the gradient's length", "Kirsch et al. 2023"),
     Spec("bald", "several passes are each sure and do not agree", "Gal et al. 2017", PROBABILITIES, passes=True),
     Spec("power-bald", "drawn in proportion to bald's score", "Kirsch et al. 2023", PROBABILITIES, passes=True),
+    Spec("auto", "typical examples first, then what covers the unsure part", "typiclust, then uherding",
+         labeled="if any", cold=True),
 )
 # fmt: on
 

@@ -20,6 +20,9 @@ from badge.labelling.session import Session
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
+#: `auto` compares all pairs of items: with more of them it would keep people waiting.
+MOST_FOR_AUTO = 10_000
+
 
 @dataclass(frozen=True)
 class Options:
@@ -30,7 +33,7 @@ class Options:
     batch_size: int = 50
     encoder: str | None = None
     model: str | None = None
-    strategy: str = "badge"
+    strategy: str | None = None
     seed: int = 0
     of: int = 1
     host: str = "127.0.0.1"
@@ -62,7 +65,7 @@ def run(source: Source, options: Options) -> None:
             trainer,
             classes=known if more else names,
             ids=source.ids,
-            strategy=options.strategy,
+            strategy=_strategy(file, options, source),
             seed=options.seed,
             journal=file,
             multilabel=options.multilabel,
@@ -121,6 +124,16 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
     if learner.team.multilabel:
         labels = {id: [part.strip() for part in label.split(";")] for id, label in given.items()}
     return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
+
+
+def _strategy(file: Path, options: Options, source: Source) -> str:
+    """The strategy that was asked for, that of a journal that has begun, or one that is quick enough for the page."""
+    if options.strategy is not None:
+        return options.strategy
+    if file.exists() and (known := [event for event in read(file) if event["event"] == "learner"]):
+        return str(known[0]["strategy"])
+    quick = len(source) <= MOST_FOR_AUTO and source.kind == "text" and options.of == 1 and options.model is None
+    return "auto" if quick else "badge"
 
 
 def _first(file: Path, options: Options, kind: str) -> str | None:

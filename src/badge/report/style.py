@@ -33,14 +33,14 @@ class Look(NamedTuple):
 # Okabe and Ito's colours, with a grey for the baseline and more hues for the strategies behind the paper's seven
 _COLOURS = ("#d55e00", "#0072b2", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#8a8a8a", "#8066d9", "#a6761d",
             "#66a61e", "#1b5e6b", "#c2185b", "#ad6f8a", "#7e57c2", "#00897b", "#37474f", "#5c6bc0", "#b8860b",
-            "#ef5350", "#f48fb1", "#7cb342", "#6d4c41", "#0097a7")  # fmt: skip
+            "#ef5350", "#f48fb1", "#7cb342", "#6d4c41", "#0097a7", "#2e7d32")  # fmt: skip
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "8", "x", "+", "2", "3", "4", "1", ".",
-            "|", "_", "h", "*")  # fmt: skip
+            "|", "_", "h", "*", "H")  # fmt: skip
 _FIXED = {
     name: Look(colour, marker, "-", 2.0 if name == "badge" else 1.4)
     for name, colour, marker in zip(STRATEGIES, _COLOURS, _MARKERS, strict=True)
 }
-_OTHER_MARKERS = ("H", "8")
+_OTHER_MARKERS = ("p", "8")
 
 
 def look(strategy: str) -> Look:
