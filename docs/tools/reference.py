@@ -37,6 +37,7 @@ INNER = {
     "keep",
     "derived",
     "rank_bound",
+    "upper",
 }
 
 PYTHON: dict[str, Page] = {
