@@ -164,8 +164,7 @@ class Picker:
         try:
             why = self.learner.explain()
         except InputError:  # no model picked them
-            typical = self.learner.team.starts_typical and self.learner.uniform_because is None
-            self.why.update(dict.fromkeys(ids, TYPICAL if typical else RANDOM))
+            self.why.update(dict.fromkeys(ids, TYPICAL if self.learner.team.starts_typical else RANDOM))
             return
         self.why.update(zip(ids, reasons(why, self.size), strict=True))
         guesses = self.learner.team.guesses(ids, GUESSES)
