@@ -42,6 +42,8 @@ NEEDS = {
     "label texts.csv --classes a,b --port 0": "label",
     "run --data texts.csv --encoder hf:nowhere --workers 1": "hf",
     "-c import badge, numpy as n; badge.cluster.select_from(badge.Outputs(n.load('p.npy'), n.load('z.npy')), 3)": "ray",
+    "-c import badge; badge.Outputs.load('s3://bucket/pool')": "s3",
+    "-c import badge; badge.Outputs.load('gs://bucket/pool')": "gs",
 }
 #: extra -> programs and commands that work with it alone
 WORKS = {
@@ -59,6 +61,8 @@ WORKS = {
     "hf": ["-c import transformers, datasets, badge; badge.training.Frozen"],
     "label": ["-c import badge.labelling.server, badge.labelling.session, badge.labelling.models"],
     "ray": ["-c import ray, badge; badge.cluster.select_from"],
+    "s3": ["-c import s3fs, badge; badge.Outputs.load"],
+    "gs": ["-c import gcsfs, badge; badge.Outputs.load"],
 }
 
 

@@ -27,7 +27,8 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.place import Placed
+from badge.cluster.place import Placed, RayPlace
+from badge.cluster.resources import Resources
 from badge.cluster.session import connected
 from badge.cluster.shards import RayShards
 from badge.core.rows import Here
@@ -111,8 +112,11 @@ def selected(path: Path, picks: int, make: Callable[[Any, Any], Any]) -> tuple[A
 def measure_select(ray: Any, path: Path, picks: int, repeats: int, only_ray: bool = False) -> dict[str, Any]:
     """Both ways in turn on one pool; the ratio is the median over pairs of runs."""
     torch.set_num_threads(2)
-    ways: dict[str, Callable[[Any, Any], Any]] = {"ray": lambda rows, build: RayShards(ray, rows, build, 2)}
-    ways |= {} if only_ray else {"here": Here}
+    with RayPlace(ray, 2, Resources()) as place:
+        return _measured(path, picks, repeats, {"ray": place.shards} | ({} if only_ray else {"here": Here}))
+
+
+def _measured(path: Path, picks: int, repeats: int, ways: Mapping[str, Callable[[Any, Any], Any]]) -> dict[str, Any]:
     told: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     ids: list[Any] = []
     for repeat in range(repeats):
@@ -125,7 +129,7 @@ def measure_select(ray: Any, path: Path, picks: int, repeats: int, only_ray: boo
     result: dict[str, Any] = {name: _medians(runs) for name, runs in told.items()}
     result["seconds of the first"] = first
     result["same picks"] = all(bool((found == ids[0]).all()) for found in ids)
-    if not only_ray:
+    if "here" in ways:
         pairs = list(zip(told["ray"], told["here"], strict=True))
         result["ratio"] = statistics.median(a["seconds"] / b["seconds"] for a, b in pairs)
         result["ratio of the rounds"] = statistics.median(_rounds(a) / _rounds(b) for a, b in pairs)

@@ -6,18 +6,26 @@ Each process of pytest-xdist that runs such tests has a cluster of its own: test
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from badge.cluster.session import require_ray
+from object_store import environment, s3_settings
+from pages import free_port
 
 require_ray()
 #: Ray leaves sockets and files to the garbage collector
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"]
+QUIET.append("ignore:waiting for .* of the Ray cluster:UserWarning")  # on a busy machine
 #: A node whose socket is closed is known to be dead after a second; one that is merely slow has ten seconds for each answer.
 WATCHFUL = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+#: Processes of workers outlive the second that Ray gives them: each needs seconds to import torch.
+WATCHFUL["idle_worker_killing_time_threshold_ms"] = 60_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,15 +41,22 @@ class Nodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
+        self.s3_port, self.cache = free_port(), tempfile.mkdtemp()
         os.environ["PYTHONPATH"] = os.pathsep.join(p for p in __import__("sys").path if p)
         store = 78 * 2**20
         head = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False, "_system_config": WATCHFUL}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        with self.settings():
+            self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.store = store
         self.others = [self.add() for _ in range(2)]
 
+    def settings(self) -> AbstractContextManager[None]:
+        """The environment of the nodes: where a test may start an object store, and their cache."""
+        return environment({**s3_settings(self.s3_port), "XDG_CACHE_HOME": self.cache})
+
     def add(self) -> Any:
-        return self.cluster.add_node(num_cpus=1, object_store_memory=self.store)
+        with self.settings():
+            return self.cluster.add_node(num_cpus=1, object_store_memory=self.store)
 
     def kill(self, number: int) -> None:
         """SIGKILL to all processes of a node."""
@@ -61,6 +76,7 @@ def started() -> Iterator[Nodes]:
     yield nodes
     ray.shutdown()
     nodes.cluster.shutdown()
+    shutil.rmtree(nodes.cache, ignore_errors=True)
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ import badge
 import badge.cluster
 from badge.cluster import pieces, predicting
 from badge.errors import InputError, ModelError, WriteError
-from badge.outputs import parts
+from badge.outputs import far, parts
+from object_store import s3_server
 
 N = 300
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
@@ -95,6 +96,25 @@ def test_any_pool(nodes: Any, tmp_path: Path) -> None:
         badge.cluster.predict(net, changed, tmp_path / "tensor", batch_size=8)
 
 
+def test_outputs_in_an_object_store(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows and picks of one machine; nodes fetch what they read, and a rerun makes what is missing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    net = network()
+    expected = badge.predict(net, X, batch_size=8)
+    with s3_server(nodes.s3_port) as bucket:
+        out = f"{bucket}/pool"
+        columns = {"input": X, "photo": [f"p{i}" for i in range(N)]}
+        got = badge.cluster.predict(net, columns, out, id="photo", batch_size=8)
+        picks = badge.cluster.select_from(out, 9, seed=2)
+        assert not list(tmp_path.rglob("*.npy"))  # nothing was read here
+        same(got, expected)
+        assert picks.tolist() == badge.select_from(expected, 9, seed=2).tolist()
+        assert got.ids is not None and got.ids[[299]].tolist() == ["p299"]
+        far.Far(out).remove("part-000000000064-000000000128")
+        shutil.rmtree(tmp_path / "badge")
+        same(badge.cluster.predict(net, columns, out, id="photo", batch_size=8), expected)
+
+
 def test_a_piece_travels_without_the_rest() -> None:
     for pool in (X, {"x": X, "y": X.bfloat16()}, list(X), [(X[i], X[i]) for i in range(N)], X.numpy()):
         few = pieces.piece(pool, 10, 12)
@@ -127,8 +147,10 @@ def test_errors_before_work_starts(nodes: Any, tmp_path: Path) -> None:
         badge.cluster.predict(net, Locked(), out)
     with pytest.raises(InputError, match="workers must be a whole number ≥ 1, not 0"):
         badge.cluster.predict(net, X, out, workers=0)
-    with pytest.raises(InputError, match=r"out is given by its path, not by a URL \(s3://bucket/pool\)"):
-        badge.cluster.predict(net, X, "s3://bucket/pool")
+    with pytest.raises(InputError, match="num_gpus must be a number above 0, not 'all'"):
+        badge.cluster.predict(net, X, out, num_gpus="all")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="nonsense://a cannot be opened"):
+        badge.cluster.predict(net, X, "nonsense://a")
     with pytest.raises(InputError, match="the pool is empty"):
         badge.cluster.predict(net, dataset().limit(0), out, id="name")
     with pytest.raises(InputError, match="names 'a' more than once"):
@@ -221,8 +243,8 @@ def test_workers_of_a_pool_that_are_killed(nodes: Any, tmp_path: Path) -> None:
     assert not list(out.glob(".*"))
 
 
-def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path) -> None:
-    """Order and names are kept, and a rerun does not compute again."""
+def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Order and names are kept, and a rerun does not compute again. Ray has nothing to say about restarts of actors."""
     net, out = Dying(tmp_path), tmp_path / "out"
     got = badge.cluster.predict(net, dataset(), out, id="name", batch_size=8, workers=2)
     expected = badge.predict(net, X, batch_size=8)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +21,11 @@ import torch
 import badge
 import badge.cluster
 from badge.cluster.place import Placed, RayPlace
+from badge.cluster.resources import Resources
 from badge.cluster.shards import Host, RayShards, cuts, packed, sent, spares
 from badge.core.catalog import ONE_PASS
 from badge.core.rows import Remaining, narrowed
-from badge.errors import BadgeError, ClusterError, InputError
+from badge.errors import BadgeError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
 from badge.samplers.shard import Shard
@@ -85,35 +85,43 @@ def test_shards_and_a_node_that_die_change_no_pick(nodes: Any, pool: badge.Outpu
     assert pool.ids is not None and pool.ids[picks].tolist() == (picks * 3).tolist()
 
 
+def kept_actors(ray: Any) -> list[Any]:
+    return [actor for actors in spares(ray).values() for actor in actors]
+
+
 def test_processes_are_used_again_also_where_one_has_died_since(nodes: Any, pool: badge.Outputs) -> None:
     options: dict[str, Any] = {"k": 30, "seed": 5}
     expected = badge.select_from(pool, **options).tolist()
-    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    assert badge.cluster.select_from(pool, shards=3, **options).tolist() == expected
     ray = pytest.importorskip("ray")
 
+    def of_each(look: Any) -> list[Any]:
+        return list(ray.get([actor.__ray_call__.remote(look) for actor in kept_actors(ray)]))
+
     def processes() -> list[int]:
-        return ray.get([spare.__ray_call__.remote(lambda host: os.getpid()) for spare in spares(ray)])
+        return of_each(lambda host: os.getpid())
 
     before = processes()
-    assert len(before) >= 2
-    assert not any(ray.get([spare.__ray_call__.remote(lambda host: host.shard is not None) for spare in spares(ray)]))
-    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    assert len(before) >= 3  # one on each node
+    assert not any(of_each(lambda host: host.shard is not None))
+    assert badge.cluster.select_from(pool, shards=3, **options).tolist() == expected
     assert sorted(processes()) == sorted(before)
     os.kill(before[-1], signal.SIGKILL)
-    assert badge.cluster.select_from(pool, shards=2, **options).tolist() == expected
+    assert badge.cluster.select_from(pool, shards=3, **options).tolist() == expected
     assert before[-1] not in processes()
 
 
 def test_processes_at_work_are_not_waited_for(nodes: Any, pool: badge.Outputs) -> None:
     """A selection that ends in the middle of a round, by an error or an interrupt, leaves no process behind."""
     ray = pytest.importorskip("ray")
-    kept = len(spares(ray))
-    shards = RayShards(ray, gradient_embedding(pool), Shard, 2)
+    kept = len(kept_actors(ray))
+    home = ray.get_runtime_context().get_node_id()
+    shards = RayShards(ray, gradient_embedding(pool), Shard, cuts(N, 2), [home, ""])
     actors = list(shards.actors)
     with pytest.raises(AttributeError):
         shards.ask(Scores.highest, {0: (3,), 1: (3,)})  # these are no scores
     shards.close()
-    assert all(spare not in actors for spare in spares(ray)) and len(spares(ray)) <= kept
+    assert all(spare not in actors for spare in kept_actors(ray)) and len(kept_actors(ray)) <= kept
     for actor in actors:
         with pytest.raises(ray.exceptions.RayActorError):
             for _ in range(300):  # Ray's kill does not wait
@@ -135,8 +143,7 @@ def test_the_other_samplers(
 class Beside:
     """Shards as they are on a cluster, in this process: what is sent and kept there is the same."""
 
-    def __init__(self, ray: Any, rows: Any, build: Any, shards: int) -> None:
-        edges = cuts(len(rows), shards)
+    def __init__(self, ray: Any, rows: Any, build: Any, edges: Any, homes: Any, threads: int) -> None:
         ranges = list(pairwise(edges))
         self.sizes = [b - a for a, b in ranges]
         self.hosts = [Host(sent(rows, build, a, b)) for a, b in ranges]
@@ -153,6 +160,7 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("badge.cluster.place.RayShards", Beside)
+    monkeypatch.setattr("badge.cluster.place.room", lambda ray, shards, each: nullcontext([""] * shards))
     monkeypatch.setattr("badge.cluster.selecting.connected", nullcontext)
     threads = torch.get_num_threads()
     yield
@@ -207,11 +215,13 @@ def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path
         (pool, {"k": 5, "exclude": [N]}, "exclude holds 18000"),
         (pool, {"k": 5, "strategy": "nope"}, "unknown strategy 'nope'"),
         (pool, {"k": 5, "shards": 0}, "shards must be a whole number ≥ 1"),
+        (pool, {"k": 5, "num_cpus": -1}, "num_cpus must be a number above 0, not -1"),
+        (pool, {"k": 5, "memory": 0.5}, "memory must be a whole number ≥ 1"),
         (pool, {"k": 5, "strategy": halves}, "reads the whole pool as tensors"),
         (pool, {"k": 5, "strategy": "coreset"}, "conditioned on the labelled examples"),
         (pool, {"k": 5, "strategy": "coreset", "labeled": wide}, "labeled has 3 embedding columns and the pool 8"),
         (memory, {"k": 5}, "in the memory of this process"),
-        ("s3://bucket/pool", {"k": 5}, r"not by a URL \(s3://bucket/pool\)"),
+        ("memory://pool", {"k": 5}, r"memory://pool/parts.json cannot be read"),
         (3, {"k": 5}, "must be badge.Outputs on disk or their directory, not int"),
         (tmp_path, {"k": 5}, "holds no outputs"),
     ]
@@ -277,7 +287,7 @@ def test_what_remains_is_known_without_a_list() -> None:
 def test_ranges_travel_by_reference(pool: badge.Outputs) -> None:
     """A shard's features are pickled as the names of files, and opened again they are the rows of that range."""
     left = Remaining(0, N, DONE)
-    seen = pool.map(lambda rows: Placed(narrowed(rows, left), RayPlace(None, 1)))
+    seen = pool.map(lambda rows: Placed(narrowed(rows, left), RayPlace(None, 1, Resources())))
     whole, positions = gradient_embedding(pool), left.positions(np.arange(len(left)))
     for start, stop in ((0, 4096), (4096, 12_288), (12_288, len(left))):
         content = pickle.dumps(gradient_embedding(seen).narrowed(Remaining(start, stop)))
@@ -293,51 +303,3 @@ def test_cuts_are_at_whole_segments(shards: int) -> None:
     edges = cuts(N, shards)
     assert edges[0] == 0 and edges[-1] == N and len(edges) == min(shards, 5) + 1
     assert all(edge % 4096 == 0 for edge in edges[:-1]) and edges == sorted(set(edges))
-
-
-class Deserted:
-    """Ray, of which no node is left that could compute; or not even that of this process."""
-
-    def __init__(self, home: str) -> None:
-        self.home = home
-
-    def wait(self, refs: Any, **options: Any) -> Any:
-        return [], refs
-
-    def get_runtime_context(self) -> Any:
-        return SimpleNamespace(gcs_address="127.0.0.1:1", get_node_id=lambda: self.home)
-
-    def nodes(self) -> list[dict[str, Any]]:
-        place = {"NodeManagerAddress": "127.0.0.1", "NodeManagerPort": 1}
-        return [
-            {"NodeID": "a", "Alive": False, "Resources": {"CPU": 8.0}, **place},
-            {"NodeID": "b", "Alive": True, "Resources": {}, **place},
-        ]
-
-
-@pytest.mark.parametrize(("home", "message"), [("a", "the node of this process is gone"), ("b", "no node of the Ray")])
-def test_all_nodes_gone_is_one_line(home: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from badge.cluster import session
-
-    monkeypatch.setattr(session, "PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr(session, "_answers", lambda host, port: True)
-    with pytest.raises(ClusterError, match=message) as caught:
-        session.get(Deserted(home), ["something"])
-    assert "\n" not in str(caught.value)
-
-
-def test_nothing_is_fetched_from_a_node_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray would end this process without a word."""
-    from badge.cluster import session
-
-    class Gone(Deserted):
-        def wait(self, refs: Any, **options: Any) -> Any:
-            return refs, []
-
-        def get(self, refs: Any) -> Any:
-            raise AssertionError("fetched")
-
-    monkeypatch.setattr(session, "_homes", {})
-    monkeypatch.setattr(session, "_answers", lambda host, port: False)
-    with pytest.raises(ClusterError, match="the node of this process is gone"):
-        session.get(Gone("a"), ["something"])

@@ -24,10 +24,10 @@ from pathlib import Path
 import psutil, torch
 import ray  # before badge, as most programs begin
 import badge, badge.cluster
-from badge.cluster import predicting, session
+from badge.cluster import predicting, session, waiting
 from badge.errors import BadgeError
 
-session.PATIENCE_SECONDS = session.LOOK_SECONDS = 0.5
+waiting.PATIENCE_SECONDS = waiting.LOOK_SECONDS = 0.5
 predicting.PART_ROWS = 8
 out, killing = Path(sys.argv[1]), sys.argv[2] == "kill"
 
@@ -104,6 +104,39 @@ def test_an_address_where_nobody_listens_is_told_at_once(monkeypatch: pytest.Mon
     with pytest.raises(ClusterError, match="nobody listens at"), session.connected("127.0.0.1:9"):
         pass
     assert time.monotonic() - started < 15
+
+
+STRANGER = """
+import os, socket
+listening = socket.create_server(("", 0))  # and never says a word
+os.environ["RAY_ADDRESS"] = f"127.0.0.1:{listening.getsockname()[1]}"
+import badge.cluster
+from badge.cluster import session
+session.CONNECT_SECONDS = 2.0
+try:
+    badge.cluster.predict(badge.networks.mlp(4, 2), badge.Dense([[0.0] * 4]).factors[0], "out")
+except badge.errors.ClusterError as error:
+    print("told", error)
+"""
+
+
+def test_a_stranger_at_the_address_is_told_in_time(tmp_path: Path) -> None:
+    """As where a cluster is gone and its port is another program's, or where the token is missing."""
+    told = run(tmp_path, "", STRANGER)
+    assert "(no answer for 2 s): start one with `ray start --head`; one that asks for a token needs" in told, told
+
+
+def test_a_stale_address_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = pytest.importorskip("ray._private.services")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    for found, message in (
+        ("127.0.0.1:9", "nobody listens at 127.0.0.1:9"),
+        (None, "none was started on this machine"),
+    ):
+        monkeypatch.setattr(services, "canonicalize_bootstrap_address", lambda address, found=found: found)
+        with pytest.raises(ClusterError, match=rf"no Ray cluster at 'auto' \({message}\)"), session.connected():
+            pass
 
 
 def test_connecting_takes_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

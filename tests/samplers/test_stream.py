@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import badge
 from badge.core.rows import LOST, Here
 from badge.features import Features
-from badge.outputs.parts import PartRows
+from badge.outputs.part_rows import PartRows
 from badge.samplers import kcenter, kmeanspp
 from badge.samplers.envelope import SEGMENT, Masses
 from badge.samplers.kcenter import kcenter_over

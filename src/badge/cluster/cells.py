@@ -15,7 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from badge.cluster.session import connected, cpus, errors_from_afar, ready
+from badge.cluster.session import connected, cpus
+from badge.cluster.waiting import errors_from_afar, fetched, ready
 from badge.errors import ClusterError
 from badge.experiment.cell import Cell, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure
@@ -84,11 +85,11 @@ class _Tasks:
 
     def next(self, on_round: OnRound) -> Iterator[Outcome]:
         """Wait for messages, write down what they say; the cells that ended with them."""
-        for stream in ready(self.ray, list(self.running)):
+        for stream in ready(self.ray, list(self.running), "cells"):
             cell, journal = self.running[stream]
             try:
                 with errors_from_afar(self.ray):
-                    message: Message = self.ray.get(next(stream))
+                    message: Message = fetched(self.ray, next(stream))
             except ClusterError as error:  # its worker or node is gone
                 del self.running[stream]
                 self.deaths[cell] += 1

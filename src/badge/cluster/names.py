@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.cluster.session import get
+from badge.cluster.waiting import get
 from badge.errors import InputError
 
 __all__ = ["TWICE", "check_names", "named_twice", "stored_names"]
@@ -38,11 +38,12 @@ def check_names(ray: Any, blocks: list[Any], column: str) -> tuple[int, str]:
     groups = max(1, min(GROUPS, len(blocks)))
     split = ray.remote(num_returns=groups + 1)(split_names)
     answers = [split.remote(block, column, groups) for block in blocks]
-    told = get(ray, [answer[0] for answer in answers])
+    told = get(ray, [answer[0] for answer in answers], "blocks of names")
     if len({kind for kind, _, _ in told}) > 1:
         raise InputError(f"the column {column!r} holds whole numbers and texts: one of the two is needed")
     look = ray.remote(named_twice)
-    for name in get(ray, [look.remote(*(a[1 + g] for a in answers)) for g in range(groups)]):
+    twice = [look.remote(*(a[1 + g] for a in answers)) for g in range(groups)]
+    for name in get(ray, twice, "groups of names"):
         if name is not None:
             raise InputError(f"the column {column!r} names {name!r} more than once: {TWICE}")
     rows, total = 0, 0

@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
+from badge.cluster.resources import Resources, room
 from badge.cluster.session import cpus
-from badge.cluster.shards import RayShards
+from badge.cluster.shards import RayShards, cuts
 from badge.core.rows import Build, Place, Remaining, RowSource, Shards, narrowed
 from badge.samplers.envelope import SEGMENT
 
@@ -19,13 +20,18 @@ LEAST_ROWS = 16 * SEGMENT
 
 
 class RayPlace(AbstractContextManager["RayPlace"]):
-    """A cluster. The shards that samplers make on it go when the work is done."""
+    """A cluster. The shards that samplers make on it go when the work is done, and with them the room for them."""
 
-    def __init__(self, ray: Any, count: int | None) -> None:
-        self.ray, self.count, self.made = ray, count, ExitStack()
+    def __init__(self, ray: Any, count: int | None, each: Resources) -> None:
+        self.ray, self.count, self.each, self.made = ray, count, each, ExitStack()
+        self.nodes: list[str] = []  #: of the shards; all samplers of a selection share them
 
     def shards(self, rows: Any, build: Build) -> Shards:
-        opened = RayShards(self.ray, rows, build, self.count or max(1, min(cpus(self.ray), len(rows) // LEAST_ROWS)))
+        count = self.count or max(1, min(cpus(self.ray) // self.each.threads, len(rows) // LEAST_ROWS))
+        edges = cuts(len(rows), count)
+        self.nodes = self.nodes or self.made.enter_context(room(self.ray, len(edges) - 1, self.each))
+        homes = [self.nodes[i % len(self.nodes)] for i in range(len(edges) - 1)]
+        opened = RayShards(self.ray, rows, build, edges, homes, self.each.threads)
         self.made.callback(opened.close)
         return opened
 

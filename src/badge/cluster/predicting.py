@@ -19,8 +19,9 @@ from torch import nn
 from badge.cluster import pieces
 from badge.cluster.names import stored_names
 from badge.cluster.pieces import Plan
-from badge.cluster.session import connected, cpus, get, gpus, pickled, ready, stored, watched
-from badge.core.names import path_of
+from badge.cluster.resources import Resources
+from badge.cluster.session import connected, pickled, stored
+from badge.cluster.waiting import fetched, ready, watched
 from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError
@@ -30,6 +31,7 @@ from badge.models.network import model_dtype, unwrap
 from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
+from badge.outputs.far import Far
 from badge.outputs.parts import Part
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ def predict(
     *,
     id: str | None = None,
     workers: int | None = None,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: int | None = None,
     address: str | None = None,
     **options: Unpack[ClusterOptions],
 ) -> Outputs:
@@ -61,9 +66,13 @@ def predict(
             where the cluster has some.
         dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
             `badge.predict`.
-        out: a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+        out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
+            interrupted continues: finished parts are not made again.
         id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-        workers: most copies of the model; None: one per GPU, or per core where there are none.
+        workers: most copies of the model; None: what the cluster has room for.
+        num_cpus: cores of each copy of the model, which are its threads too; None: 1.
+        num_gpus: GPUs of each copy; None: 1 where the cluster has some.
+        memory: bytes of each copy; None: not reckoned with.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
         {options}
 
@@ -79,12 +88,14 @@ def predict(
     how = Options.of("predict", ClusterOptions, options)
     how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
     job = Job(
-        path_of(out, "out").absolute(),
+        parts.place_of(out, "out"),
         id,
         pickled(model, "the model", ModelError),
         pickled(how, "the tokenizer or processor", ModelError),
         _half(model),
     )
+    each = Resources.of(num_cpus, num_gpus, memory)
+    job.threads = each.threads
     workers = None if workers is None else whole(workers, "workers")
     with connected(address) as ray:
         plan = dataset if isinstance(dataset, Plan) else pieces.plan(ray, dataset, id)
@@ -93,8 +104,7 @@ def predict(
         settings = f"batch_size={how.batch_size} {how.identity()}".strip()  # parts are whole batches
         job.identity |= {"model": digest.model_digest(model), "pool": plan.digest, "set of options": settings}
         if not parts.begin(job.directory, job.identity):
-            how_many = workers or gpus(ray) or cpus(ray)
-            given = ray, plan, job, rows, how_many
+            given = ray, plan, job, rows, workers or each.workers(ray), each.of_workers(ray)
             with bar("predicting", plan.rows, enabled=how.progress) as advance:
                 made = []
                 for part in _from_pool(*given, carried) if plan.dataset is None else _from_dataset(*given):
@@ -109,11 +119,12 @@ def predict(
 class Job:
     """What a worker needs to know."""
 
-    directory: Path
+    directory: Path | Far
     id: str | None
     model: bytes
     options: bytes
     half: bool
+    threads: int = 1
 
     def __post_init__(self) -> None:
         self.identity: dict[str, str] = {}
@@ -123,7 +134,7 @@ class Worker:
     """One copy of the model; writes the rows that it is given as a part, unless that part is there."""
 
     def __init__(self, job: Job) -> None:
-        torch.set_num_threads(1)
+        torch.set_num_threads(job.threads)
         self.job = job
         self.model, self.options = pickle.loads(job.model), pickle.loads(job.options)
         on_gpu = torch.cuda.is_available() and isinstance(self.model, nn.Module)
@@ -153,7 +164,7 @@ class Worker:
         return {"answer": [pickle.dumps(answer)]}
 
 
-def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int) -> Iterator[Part]:
+def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each: dict[str, float]) -> Iterator[Part]:
     """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another."""
     with pieces.quiet_in_order(plan.dataset):
         made = plan.dataset.map_batches(
@@ -162,19 +173,20 @@ def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int) -> It
             batch_size=rows,
             batch_format="numpy",
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
-            num_gpus=1 if gpus(ray) else None,
+            **each,
         )
-        for row in watched(ray, made.iter_rows()):
+        for row in watched(ray, made.iter_rows(), f"parts of {rows:,} rows"):
             answer = pickle.loads(row["answer"])
             if isinstance(answer, BadgeError):
                 raise answer
             yield answer
 
 
-def _from_pool(ray: Any, plan: Plan, job: Job, rows: int, workers: int, carried: Any) -> Iterator[Part]:
+def _from_pool(
+    ray: Any, plan: Plan, job: Job, rows: int, workers: int, each: dict[str, float], carried: Any
+) -> Iterator[Part]:
     """Parts of any other pool, as they are finished; Ray gives the work of a worker that dies to another."""
-    on_gpu = {"num_gpus": 1} if gpus(ray) else {}
-    remote = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD", **on_gpu)(write_part)
+    remote = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **each)(write_part)
     shared = ray.put(job), carried
     waiting = iter(range(0, plan.rows, rows))
     busy: list[Any] = []
@@ -186,9 +198,9 @@ def _from_pool(ray: Any, plan: Plan, job: Job, rows: int, workers: int, carried:
             busy.append(remote.remote(*shared, f"{a:012d}-{b:012d}", pool, names))
         if not busy:
             return
-        done = ready(ray, busy)
+        done = ready(ray, busy, f"parts of {rows:,} rows")
         busy = [ref for ref in busy if ref not in set(done)]
-        yield from get(ray, done)
+        yield from fetched(ray, done)
 
 
 def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
@@ -219,14 +231,14 @@ def _carried(ray: Any, plan: Plan) -> Any:
     return None if plan.carried is None else stored(ray, plan.carried, "the pool")
 
 
-def _check_made(directory: Path, plan: Plan, made: Sequence[Part]) -> None:
+def _check_made(directory: Path | Far, plan: Plan, made: Sequence[Part]) -> None:
     found = sum(part.rows for part in made)
     if found != plan.rows:
         raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
     for part in made:
-        if not (directory / part.name).is_dir():
+        if not parts.is_there(directory, part):
             raise InputError(
-                f"{directory / part.name} was written by a worker and is not here: all nodes must see the directory out="
+                f"{directory}/{part.name} was written by a worker and is not here: all nodes must see the directory out="
             )
 
 

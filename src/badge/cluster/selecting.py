@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from badge.cluster.pieces import plan
 from badge.cluster.place import Placed, RayPlace
 from badge.cluster.predicting import predict
+from badge.cluster.resources import Resources
 from badge.cluster.session import connected, require_ray
-from badge.core.names import path_of
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models.one_pass import Pass
@@ -38,12 +39,15 @@ def select_from(
     exclude: Any = None,
     bias: bool = False,
     shards: int | None = None,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: int | None = None,
     address: str | None = None,
 ) -> NDArray[np.int64]:
     """The picks of `badge.select_from`, bit for bit, from a pool on disk whose rows are read on a Ray cluster.
 
     Args:
-        outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory; all nodes must see it.
+        outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory or URL; all nodes see it.
         k: number of examples to pick.
         strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
         seed: the same seed gives the same picks; None draws one.
@@ -52,6 +56,10 @@ def select_from(
         bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
         shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
             depends on it.
+        num_cpus: cores that are reserved for each shard, which are its threads too; None: 1, less where shards outnumber
+            the cores; 0: none.
+        num_gpus: GPUs that are reserved for each shard; None: none.
+        memory: bytes that are reserved for each shard; None: not reckoned with.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
 
     Returns:
@@ -68,7 +76,7 @@ def select_from(
     require_ray()
     opened = _by_reference(outputs)
     request = _request(strategy, k, len(opened), seed, labeled, exclude, bias, shards)
-    return _chosen(request, opened, shards, address)
+    return _chosen(request, opened, shards, Resources.of(num_cpus, num_gpus, memory), address)
 
 
 def _request(
@@ -92,10 +100,12 @@ def _request(
     return request
 
 
-def _chosen(request: Request, opened: Outputs, shards: int | None, address: str | None) -> NDArray[np.int64]:
+def _chosen(
+    request: Request, opened: Outputs, shards: int | None, each: Resources, address: str | None
+) -> NDArray[np.int64]:
     """The picks from outputs on disk, by shards on a cluster."""
     check_one_model(opened, request.labeled)
-    with connected(address) as ray, RayPlace(ray, shards) as place:
+    with connected(address) as ray, RayPlace(ray, shards, each) as place:
         picks = choose(request, opened.map(lambda rows: Placed(rows, place)))
     _by_reference(opened.directory or "")  # a part that was changed meanwhile is named
     return picks
@@ -105,16 +115,17 @@ def _by_reference(outputs: Any) -> Outputs:
     """Outputs whose rows travel by the names of their files."""
     if not isinstance(outputs, Outputs | str | os.PathLike):
         raise InputError(f"outputs must be badge.Outputs on disk or their directory, not {type(outputs).__name__}")
-    directory = outputs.directory if isinstance(outputs, Outputs) else path_of(outputs, "outputs")
-    if directory is None:
+    given = outputs.directory if isinstance(outputs, Outputs) else outputs
+    if given is None:
         raise InputError(
             "these outputs are in the memory of this process, which no other node sees: write them by "
             "badge.cluster.predict or badge.predict(..., out=), or use badge.select_from"
         )
-    directory = directory.absolute()
-    opened = parts.open_parts(directory) if parts.is_parts(directory) else parts.open_single(directory)
+    place = parts.place_of(given, "outputs")
+    single = isinstance(place, Path) and not parts.is_parts(place)
+    opened = parts.open_single(str(place)) if single else parts.open_parts(place)
     out = Outputs.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
-    out.ids, out.directory = opened.ids, directory
+    out.ids, out.directory = opened.ids, place if isinstance(place, Path) else str(place)
     return out
 
 
@@ -131,6 +142,9 @@ def select(
     exclude: Any = None,
     bias: bool = False,
     shards: int | None = None,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: int | None = None,
     address: str | None = None,
     id: str | None = None,
     workers: int | None = None,
@@ -144,7 +158,8 @@ def select(
         dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
             `badge.predict`.
         k: number of rows to pick.
-        out: a directory that all nodes see. A call that was interrupted continues: finished parts are not made again.
+        out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
+            interrupted continues: finished parts are not made again.
         strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
         seed: the same seed gives the same picks; None draws one.
         labeled: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
@@ -152,9 +167,12 @@ def select(
         bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
         shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
             depends on it.
+        num_cpus: cores of each copy of the model and of each shard, which are its threads too; None: 1.
+        num_gpus: GPUs of each copy and of each shard; None: 1 for a copy where the cluster has some.
+        memory: bytes of each copy and of each shard; None: not reckoned with.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
         id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-        workers: most copies of the model; None: one per GPU, or per core where there are none.
+        workers: most copies of the model; None: what the cluster has room for.
         {options}
 
     Returns:
@@ -165,11 +183,11 @@ def select(
         ClusterError: the cluster cannot be reached, or has no node left.
     """
     require_ray()
-    here = Options.of("select", ClusterOptions, options)
+    here, each = Options.of("select", ClusterOptions, options), Resources.of(num_cpus, num_gpus, memory)
     with connected(address) as ray:
         known = plan(ray, dataset, id)
         request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards)  # said before the pass
-        outputs = predict(model, known, out, id=id, workers=workers, **options)
+        outputs = predict(model, known, out, id=id, workers=workers, **asdict(each), **options)
         if labeled is not None and not isinstance(labeled, Outputs):
             request = replace(request, labeled=Pass.of(model, labeled, here).outputs())
-        return _chosen(request, _by_reference(outputs), shards, None)
+        return _chosen(request, _by_reference(outputs), shards, each, None)

@@ -5,30 +5,21 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import queue
-import socket
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from badge.core.log import log
+from badge.cluster.waiting import answers_at
 from badge.errors import BadgeError, ClusterError, InputError, MissingExtraError
 
-__all__ = ["connected", "cpus", "get", "gpus", "pickled", "ready", "require_ray", "stored", "watched"]
+__all__ = ["connected", "cpus", "gpus", "pickled", "require_ray", "stored"]
 
 #: Objects of a local instance: messages of selections, blocks of data sets. Ray spills what is more to disk.
 STORE_BYTES = 512 * 2**20
-#: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
-LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
-#: Seconds after which the log says what is waited for, again and again.
-SAY_SECONDS = 60.0
 #: Seconds that connecting to a cluster may take.
 CONNECT_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
-
-Item = TypeVar("Item")
 
 
 def require_ray() -> Any:
@@ -94,7 +85,7 @@ def _check_answers(address: str) -> None:
     found = services.canonicalize_bootstrap_address(address) if "://" not in address else None
     if address == "auto" and found is None:
         raise ConnectionError("none was started on this machine")
-    if found is not None and not _answers(*found.rsplit(":", 1)):
+    if found is not None and not answers_at(*found.rsplit(":", 1)):
         raise ConnectionError(f"nobody listens at {found}")
 
 
@@ -147,122 +138,3 @@ def cpus(ray: Any) -> int:
 
 def gpus(ray: Any) -> int:
     return int(ray.cluster_resources().get("GPU", 0))
-
-
-def get(ray: Any, refs: Sequence[Any]) -> list[Any]:
-    """The values of `refs`, in order. Raises what badge raised on a worker, or that no node is left."""
-    _wait(ray, refs, len(refs))
-    with errors_from_afar(ray):
-        values: list[Any] = ray.get(list(refs))
-        return values
-
-
-def ready(ray: Any, refs: Sequence[Any]) -> list[Any]:
-    """Those of `refs` that are there, at least one."""
-    return _wait(ray, refs, 1)
-
-
-def _wait(ray: Any, refs: Sequence[Any], count: int) -> list[Any]:
-    watch, started = _Watch(ray), time.monotonic()
-    said = started
-    while True:
-        done, _ = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
-        if len(done) >= count:
-            watch.look_at_home()
-            return list(done)
-        watch.look()
-        if time.monotonic() - said > SAY_SECONDS:
-            said = time.monotonic()
-            log.warning(
-                "waiting for %d of %d answers of the cluster for %.0f s", count - len(done), count, said - started
-            )
-
-
-def watched(ray: Any, items: Iterable[Item]) -> Iterator[Item]:
-    """`items`, gone through in a thread, so that the end of the cluster ends the waiting for the next."""
-    arrived: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=64)
-
-    def pump() -> None:
-        try:
-            for item in items:
-                arrived.put((True, item))
-            arrived.put((False, None))
-        except BaseException as error:
-            arrived.put((False, error))
-
-    threading.Thread(target=pump, daemon=True).start()
-    watch = _Watch(ray)
-    while True:
-        try:
-            more, item = arrived.get(timeout=LOOK_SECONDS)
-        except queue.Empty:
-            watch.look()
-            continue
-        if not more:
-            with errors_from_afar(ray):
-                if item is not None:
-                    raise item
-            return
-        yield item
-
-
-@contextmanager
-def errors_from_afar(ray: Any) -> Iterator[None]:
-    """Raise here what badge raised on a worker; what Ray could not repair becomes a ClusterError."""
-    try:
-        yield
-    except ray.exceptions.RayError as error:
-        cause: BaseException | None = error
-        while cause is not None and (isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, BadgeError)):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is not None:
-            raise cause from None
-        if isinstance(error, ray.exceptions.RayTaskError):
-            raise  # an error of the model's or the data set's own code: with its traceback
-        raise ClusterError(f"Ray gave up: {' '.join(str(error).split())[:300]}; a rerun continues") from error
-
-
-class _Watch:
-    """Looks whether a node that can compute is left; waits PATIENCE_SECONDS for one."""
-
-    def __init__(self, ray: Any) -> None:
-        self.ray, self.alone_since = ray, float("inf")
-        self.home = ray.get_runtime_context().get_node_id()
-
-    def look_at_home(self) -> None:
-        """Before a value is fetched: Ray ends this process silently when it cannot reach the store of its node."""
-        if self.home not in _homes:
-            node = next(node for node in self.ray.nodes() if node["NodeID"] == self.home)
-            _homes[self.home] = node["NodeManagerAddress"], node["NodeManagerPort"]
-        if not _answers(*_homes[self.home]):
-            raise ClusterError(GONE)
-
-    def look(self) -> None:
-        """Ask the sockets first: Ray notices a death late, and ends this process when the node of this process dies."""
-        head = self.ray.get_runtime_context().gcs_address
-        nodes = {node["NodeID"]: node for node in self.ray.nodes()} if _answers(*head.rsplit(":", 1)) else {}
-        if self.home not in nodes or not _up(nodes[self.home]):
-            raise ClusterError(GONE)
-        if any(node["Resources"].get("CPU") and _up(node) for node in nodes.values()):
-            self.alone_since = float("inf")
-            return
-        self.alone_since = min(self.alone_since, time.monotonic())
-        if time.monotonic() - self.alone_since > PATIENCE_SECONDS:
-            raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
-
-
-AGAIN = "start it again and run the same call, which continues"
-GONE = f"the node of this process is gone from the Ray cluster: {AGAIN}"
-
-#: where the raylet of a driver's node listens
-_homes: dict[str, tuple[str, int]] = {}
-
-
-def _up(node: dict[str, Any]) -> bool:
-    return bool(node["Alive"]) and _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
-
-
-def _answers(host: str, port: int | str) -> bool:
-    with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
-        return True
-    return False

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import pickle
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.cluster.session import errors_from_afar, pickled, ready
+from badge.cluster.session import pickled
+from badge.cluster.waiting import fetched, ready
 from badge.core.rows import LOST, Build, Lost, Remaining, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
@@ -21,11 +22,13 @@ __all__ = ["RayShards", "cuts", "spares"]
 
 Answer = TypeVar("Answer")
 
-#: A shard is given up after DEATHS deaths without an answer in between.
+#: A selection ends when one of its shards has died so often.
 DEATHS = 5
+#: Seconds without an answer of any shard after which a selection ends: a shard may have to read all of its rows.
+SILENT_SECONDS = 3600.0
 
-#: Actors that have no shard, by connection: a process needs a second to import torch.
-_spare: dict[str, list[Any]] = {}
+#: Actors that have no shard, by connection and node: a process needs a second to import torch.
+_spare: dict[str, dict[str, list[Any]]] = {}
 
 
 def cuts(rows: int, shards: int) -> list[int]:
@@ -40,18 +43,18 @@ def cuts(rows: int, shards: int) -> list[int]:
 
 
 class RayShards:
-    """One actor per shard, spread over the nodes. An actor that dies is made again from its rows, on any node that is left.
-    Actors of an earlier selection over the same connection are used again.
+    """One actor per shard, on the node `homes[i]` ("": any). An actor that dies is made again from its rows, on any node that
+    is left. Actors of an earlier selection over the same connection are used again.
 
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
     """
 
-    def __init__(self, ray: Any, rows: Any, build: Build, shards: int) -> None:
-        self.ray, self.rows, self.build = ray, rows, build
-        self.edges = cuts(len(rows), shards)
-        # No core is held between messages: what is left of a cluster can always take over the shards of a dead node.
-        self.remote = ray.remote(scheduling_strategy="SPREAD", max_restarts=0)(Host)
-        self.actors = [self._start(i, spares(ray)) for i in range(len(self.edges) - 1)]
+    def __init__(
+        self, ray: Any, rows: Any, build: Build, edges: Sequence[int], homes: Sequence[str], threads: int = 1
+    ) -> None:
+        self.ray, self.rows, self.build, self.threads = ray, rows, build, threads
+        self.edges, self.homes = list(edges), list(homes)
+        self.actors = [self._start(i) for i in range(len(homes))]
         self.deaths: Counter[int] = Counter()
         self.waiting = False  # for answers
         self.rounds = self.sent = self.received = 0
@@ -62,13 +65,19 @@ class RayShards:
     def sizes(self) -> list[int]:
         return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
 
-    def _start(self, i: int, spare: list[Any]) -> Any:
+    def _start(self, i: int) -> Any:
         content = sent(self.rows, self.build, self.edges[i], self.edges[i + 1])
-        if not spare:
-            return self.remote.remote(content)
-        actor = spare.pop()
-        actor.take.remote(content)
-        return actor
+        home = self.homes[i]
+        if spare := spares(self.ray).get(home):
+            actor = spare.pop()
+            actor.take.remote(content, self.threads)
+            return actor
+        affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        where = affinity(home, soft=True) if home else "SPREAD"
+        # The room is reserved by a group, the actor holds none: what is left of a cluster can take over any shard. Ray puts
+        # an actor that needs nothing on any node, whatever the strategy says, so each needs a byte.
+        remote = self.ray.remote(num_cpus=0, memory=1, max_restarts=0, scheduling_strategy=where)
+        return remote(Host).remote(content, self.threads)
 
     def ask(
         self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]
@@ -81,40 +90,41 @@ class RayShards:
         self.sent += sum(len(content) for content in contents.values())
         answers: dict[int, Any] = {}
         while asked:
-            for ref in ready(self.ray, list(asked)):
+            for ref in ready(self.ray, list(asked), "shards", SILENT_SECONDS):
                 i = asked.pop(ref)
                 try:
-                    with errors_from_afar(self.ray):
-                        content = self.ray.get(ref)
+                    content = fetched(self.ray, ref)
                 except ClusterError as error:
                     self.deaths[i] += 1
                     if self.deaths[i] >= DEATHS:
                         raise ClusterError(f"shard {i} died {DEATHS} times, out of memory? {error}") from error
-                    self.actors[i], answers[i] = self._start(i, []), LOST
+                    self.homes[i] = ""
+                    self.actors[i], answers[i] = self._start(i), LOST
                     continue
-                self.deaths[i] = 0
                 self.received += len(content)
                 answers[i] = pickle.loads(content)
         self.waiting = False
         return answers
 
     def close(self) -> None:
-        """The shards are given up. Their processes wait for the next selection, unless they are still at work."""
-        for actor in self.actors:
-            if self.waiting:
+        """The shards are given up. Processes whose node is known wait for the next selection, unless they are at work.
+        Closing twice does nothing."""
+        for home in self.homes[: len(self.actors)]:
+            actor = self.actors.pop(0)
+            if self.waiting or not home:
                 self.ray.kill(actor)
             else:
                 actor.drop.remote()
-                spares(self.ray).append(actor)
+                spares(self.ray).setdefault(home, []).append(actor)
 
 
-def spares(ray: Any) -> list[Any]:
-    """The spare actors of the connection to Ray that there is; those of an earlier one are gone with it."""
+def spares(ray: Any) -> dict[str, list[Any]]:
+    """The spare actors of the connection to Ray that there is, by node; those of an earlier one are gone with it."""
     here = ray.get_runtime_context()
     connection = f"{here.get_node_id()} {here.get_worker_id()}"  # each local instance numbers its workers anew
     if connection not in _spare:
         _spare.clear()
-    return _spare.setdefault(connection, [])
+    return _spare.setdefault(connection, {})
 
 
 def sent(rows: Any, build: Build, start: int, stop: int) -> bytes:
@@ -123,15 +133,15 @@ def sent(rows: Any, build: Build, start: int, stop: int) -> bytes:
 
 
 class Host:
-    """A shard over there, on one thread. What is wrong with its rows is the answer to the first message: Ray takes an actor
+    """A shard over there. What is wrong with its rows is the answer to the first message: Ray takes an actor
     that cannot be made for one that died."""
 
-    def __init__(self, content: bytes) -> None:
-        torch.set_num_threads(1)
-        self.take(content)
+    def __init__(self, content: bytes, threads: int = 1) -> None:
+        self.take(content, threads)
 
-    def take(self, content: bytes) -> None:
+    def take(self, content: bytes, threads: int) -> None:
         """Another shard."""
+        torch.set_num_threads(threads)
         self.error: Exception | None = None
         self.shard: Any = None
         try:

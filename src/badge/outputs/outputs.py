@@ -18,7 +18,7 @@ from badge.errors import InputError
 from badge.outputs.checks import are_probabilities, check_rows, check_scale, check_shapes
 
 if TYPE_CHECKING:
-    from badge.outputs.parts import PartIds
+    from badge.outputs.part_rows import PartIds
 
 
 class Outputs:
@@ -57,8 +57,8 @@ class Outputs:
     expected_entropy: RowSource | None = None
     #: the caller's names of the rows, where they came with the outputs
     ids: PartIds | NDArray[Any] | None = None
-    #: where all of these rows, and no others, are on disk
-    directory: Path | None = None
+    #: where all of these rows, and no others, are kept: a directory, or the URL of an object store
+    directory: Path | str | None = None
     #: an example may have any number of labels; each column is the probability of one
     multilabel: bool = False
 
@@ -185,7 +185,8 @@ class Outputs:
     def load(cls, directory: str | os.PathLike[str]) -> Outputs:
         """Outputs that `badge.predict(..., out=directory)` wrote; memory-mapped, nothing is read in.
 
-        One directory or, as `badge.cluster.predict` writes them, many parts; then `ids` are their rows' names.
+        One directory or, as `badge.cluster.predict` writes them, many parts; then `ids` are their rows' names. Parts may
+        lie in an object store (`s3://…`, `gs://…`): what is read of them is kept on this machine's disk.
 
         Args:
             directory: the `out` of an earlier pass.
@@ -203,9 +204,10 @@ class Outputs:
         Outputs(9 examples, 3 probability columns, 4 embedding columns)
         """
         from badge.outputs import parts, store
+        from badge.outputs.far import is_url
 
-        directory = path_of(directory, "a directory of outputs")
-        if parts.is_parts(directory):
+        directory = str(directory) if is_url(directory) else path_of(directory, "a directory of outputs")
+        if is_url(directory) or parts.is_parts(directory):
             opened = parts.open_parts(directory)
             out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
             out.ids = opened.ids

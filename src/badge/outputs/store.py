@@ -31,6 +31,7 @@ from badge.outputs.progress import Progress, checksum, read_progress, same_rows,
 FORMAT = 1
 META = "outputs.json"
 LOCK = ".badge-lock"
+IDS = "ids.npy"
 ARRAYS = ("probabilities", "embeddings")
 FLUSH_SECONDS = 1.0
 AGAIN = "delete the directory and predict again"
@@ -50,6 +51,18 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     if progress.rows > meta["rows"] or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
         raise InputError(f"{path} was changed since badge.predict wrote it: {AGAIN}")
     return arrays
+
+
+def read_ids(folder: Path, rows: int) -> Array:
+    """The names of the rows of a part, memory-mapped."""
+    again = "delete the part and run the same badge.cluster.predict again, which makes what is missing"
+    try:
+        ids: Array = np.load(folder / IDS, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / IDS} cannot be opened ({error}): {again}") from error
+    if ids.shape != (rows,) or ids.dtype.kind not in "iS":
+        raise InputError(f"{folder / IDS} is {ids.dtype} {ids.shape}, not one name for each of {rows} rows")
+    return ids
 
 
 def described(directory: str | os.PathLike[str]) -> tuple[bool, str]:
@@ -173,7 +186,7 @@ class Writer:
         return made
 
 
-def check_identity(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
+def check_identity(path: object, found: dict[str, str], wanted: dict[str, str]) -> None:
     if wrong := [key for key in wanted if found.get(key) != wanted[key]]:
         whose = f"the outputs of another {' and another '.join(wrong)}"
         raise InputError(f"{path} holds {whose}: name another directory, or delete this one")

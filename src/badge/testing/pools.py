@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from badge.outputs import Outputs
-from badge.outputs.parts import PartRows
+from badge.outputs.part_rows import PartRows
 
 
 def made(n: int, c: int = 4, d: int = 6, seed: int = 0, dtype: Any = np.float32) -> Outputs:

@@ -1,0 +1,162 @@
+"""Waiting for a Ray cluster. Every wait looks whether the cluster is there, says what it waits for, and ends."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from badge.errors import BadgeError, ClusterError
+
+__all__ = ["Wait", "answers_at", "errors_from_afar", "fetched", "get", "ready", "watched"]
+
+#: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
+LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
+#: Seconds after which a warning says what is waited for, again and again.
+SAY_SECONDS = 60.0
+#: Seconds without an answer after which a wait for work ends; a part or a round of training may take hours.
+WORK_SECONDS = 24 * 3600.0
+#: Seconds that a value which is there may take to travel.
+FETCH_SECONDS = 600.0
+
+AGAIN = "start it again and run the same call, which continues"
+GONE = f"the node of this process is gone from the Ray cluster: {AGAIN}"
+
+Item = TypeVar("Item")
+
+#: where the raylet of a driver's node listens
+_homes: dict[str, tuple[str, int]] = {}
+
+
+class Wait:
+    """A wait of at most `limit` seconds, while a node that can compute is left or comes within `patience`."""
+
+    def __init__(
+        self, ray: Any, limit: float = WORK_SECONDS, way_out: str = "a rerun continues", patience: float | None = None
+    ) -> None:
+        self.ray, self.limit, self.way_out = ray, limit, way_out
+        self.patience = PATIENCE_SECONDS if patience is None else patience
+        self.started = self.said = time.monotonic()
+        self.alone_since = float("inf")
+        self.home = ray.get_runtime_context().get_node_id()
+
+    def look(self, what: str) -> None:
+        """Whether it makes sense to go on waiting for `what`; says so from time to time."""
+        self._look_at_nodes()
+        now = time.monotonic()
+        waited = now - self.started
+        if waited > self.limit:
+            raise ClusterError(f"waited {waited:.0f} s for {what} of the Ray cluster: {self.way_out}")
+        if now - self.said > SAY_SECONDS:
+            self.said = now
+            warnings.warn(f"waiting for {what} of the Ray cluster, {waited:.0f} s so far", stacklevel=2)
+
+    def look_at_home(self) -> None:
+        """Before a value is fetched: Ray ends this process silently when it cannot reach the store of its node."""
+        if self.home not in _homes:
+            node = next(node for node in self.ray.nodes() if node["NodeID"] == self.home)
+            _homes[self.home] = node["NodeManagerAddress"], node["NodeManagerPort"]
+        if not answers_at(*_homes[self.home]):
+            raise ClusterError(GONE)
+
+    def _look_at_nodes(self) -> None:
+        """Ask the sockets first: Ray notices a death late, and ends this process when the node of this process dies."""
+        head = self.ray.get_runtime_context().gcs_address
+        nodes = {node["NodeID"]: node for node in self.ray.nodes()} if answers_at(*head.rsplit(":", 1)) else {}
+        if self.home not in nodes or not _up(nodes[self.home]):
+            raise ClusterError(GONE)
+        if any(node["Resources"].get("CPU") and _up(node) for node in nodes.values()):
+            self.alone_since = float("inf")
+            return
+        self.alone_since = min(self.alone_since, time.monotonic())
+        if time.monotonic() - self.alone_since > self.patience:
+            raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
+
+
+def get(ray: Any, refs: Sequence[Any], what: str) -> list[Any]:
+    """The values of `refs`, in order. Raises what badge raised on a worker, or that no node is left."""
+    _wait(ray, refs, len(refs), what, WORK_SECONDS)
+    values: list[Any] = fetched(ray, list(refs))
+    return values
+
+
+def ready(ray: Any, refs: Sequence[Any], what: str, limit: float = WORK_SECONDS) -> list[Any]:
+    """Those of `refs` that are there, at least one."""
+    return _wait(ray, refs, 1, what, limit)
+
+
+def _wait(ray: Any, refs: Sequence[Any], count: int, what: str, limit: float) -> list[Any]:
+    wait = Wait(ray, limit)
+    while True:
+        done, left = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
+        if len(done) >= count:
+            wait.look_at_home()
+            return list(done)
+        wait.look(f"{len(left)} of {len(refs)} {what}")
+
+
+def fetched(ray: Any, refs: Any) -> Any:
+    """The value or values of `refs`, which are there. One whose node died meanwhile is a ClusterError."""
+    with errors_from_afar(ray):
+        return ray.get(refs, timeout=FETCH_SECONDS)
+
+
+def watched(ray: Any, items: Iterable[Item], what: str) -> Iterator[Item]:
+    """`items`, gone through in a thread, so that the end of the cluster ends the waiting for the next."""
+    arrived: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=64)
+
+    def pump() -> None:
+        try:
+            for item in items:
+                arrived.put((True, item))
+            arrived.put((False, None))
+        except BaseException as error:
+            arrived.put((False, error))
+
+    threading.Thread(target=pump, daemon=True).start()
+    wait = Wait(ray)
+    while True:
+        try:
+            more, item = arrived.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            wait.look(what)
+            continue
+        if not more:
+            with errors_from_afar(ray):
+                if item is not None:
+                    raise item
+            return
+        yield item
+        wait = Wait(ray)
+
+
+@contextmanager
+def errors_from_afar(ray: Any) -> Iterator[None]:
+    """Raise here what badge raised on a worker; what Ray could not repair becomes a ClusterError."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and (isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, BadgeError)):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is not None:
+            raise cause from None
+        if isinstance(error, ray.exceptions.RayTaskError):
+            raise  # an error of the model's or the data set's own code: with its traceback
+        raise ClusterError(f"Ray gave up: {' '.join(str(error).split())[:300]}; a rerun continues") from error
+
+
+def _up(node: dict[str, Any]) -> bool:
+    return bool(node["Alive"]) and answers_at(node["NodeManagerAddress"], node["NodeManagerPort"])
+
+
+def answers_at(host: str, port: int | str) -> bool:
+    """Whether somebody listens there."""
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
+        return True
+    return False

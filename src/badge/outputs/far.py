@@ -1,0 +1,235 @@
+"""Outputs in an object store (`s3://…`, `gs://…`, `memory://…`), by fsspec: whole objects, and a copy on this machine's disk.
+
+    url/parts.json                 as in a directory; a part is listed with its digest
+    url/part-<key>/outputs.json    that of the part and the digest of each of its files; written last: the part is complete
+    url/part-<key>/…               its files, as they are
+
+A copy lies in `cache_folder()/outputs`, under the digest: what was fetched once is not fetched again, and a part that has
+changed is another one. Copies may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from badge.core.names import URL
+from badge.core.npz import in_short
+from badge.core.writing import cache_folder, folder_for, writing_to
+from badge.errors import BadgeError, InputError, MissingExtraError, WriteError
+from badge.outputs import store
+from badge.outputs.progress import read_progress
+
+__all__ = ["Far", "FarPart", "is_url", "scratch"]
+
+#: Which extra brings the library for a kind of URL.
+EXTRAS = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "gs": ("gcsfs", "gs"), "gcs": ("gcsfs", "gs")}
+#: Bytes that are read at once.
+BLOCK = 2**24
+
+
+def is_url(place: Any) -> bool:
+    return isinstance(place, str) and URL.match(place) is not None
+
+
+def scratch(name: str) -> Path:
+    """A folder beside the copies, to make a part in."""
+    return folder_for(cache_folder() / "outputs") / f".{name}-{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True)
+class Far:
+    """A folder in an object store. Objects are written whole."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The objects of these names that are there."""
+        with self._reading():
+            files, root = _opened(self.url)
+            found = files.cat([f"{root}/{name}" for name in names], on_error="return")
+        contents = {}
+        for name in names:
+            content = found[f"{root}/{name}"]
+            if isinstance(content, bytes):
+                contents[name] = content
+            elif not isinstance(content, FileNotFoundError):
+                with self._reading():
+                    raise content
+        return contents
+
+    def write(self, name: str, content: bytes) -> None:
+        with self._writing():
+            files, root = _opened(self.url)
+            files.pipe_file(f"{root}/{name}", content)
+
+    def names(self) -> list[str]:
+        """What is directly in the folder."""
+        with self._reading():
+            files, root = _opened(self.url)
+            files.invalidate_cache()
+            try:
+                return sorted(Path(path).name for path in files.ls(root, detail=False))
+            except FileNotFoundError:
+                return []
+
+    def remove(self, name: str) -> None:
+        with self._writing():
+            files, root = _opened(self.url)
+            files.rm(f"{root}/{name}", recursive=True)
+
+    def take(self, folder: Path, name: str) -> str:
+        """Write the part in `folder` to the store, and keep it as the copy of this machine; its digest."""
+        files = [file for file in sorted(folder.iterdir()) if file.name != store.META]
+        meta = json.loads((folder / store.META).read_text(encoding="utf-8"))
+        meta["files"] = {file.name: _digest(file) for file in files}
+        text = json.dumps(meta, sort_keys=True).encode()
+        try:
+            with self._writing():
+                system, root = _opened(self.url)
+                for file in files:
+                    system.put_file(str(file), f"{root}/{name}/{file.name}")
+            self.write(f"{name}/{store.META}", text)
+            _settle(folder, self._copy(name, _sum(text)))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return _sum(text)
+
+    def metas(self, names: Sequence[str]) -> list[tuple[dict[str, Any], str] | None]:
+        """What `take` wrote last of each of these parts, and its digest; None where it is not there."""
+        found = self.read([f"{name}/{store.META}" for name in names])
+        contents = [found.get(f"{name}/{store.META}") for name in names]
+        return [None if text is None else (self._meta(text), _sum(text)) for text in contents]
+
+    def copy(self, name: str, digest: str) -> Path:
+        """The part `name` on this machine's disk; fetched unless a copy with this digest is there."""
+        target = self._copy(name, digest)
+        if target.is_dir():
+            return target
+        text = self.read([f"{name}/{store.META}"]).get(f"{name}/{store.META}")
+        if text is None or _sum(text) != digest:
+            how = "is missing" if text is None else "was changed since parts.json was written"
+            raise InputError(f"{self}/{name} {how}: run the same badge.cluster.predict again")
+        hidden = folder_for(scratch(name))
+        try:
+            meta = self._meta(text)
+            for file, known in meta["files"].items():
+                with self._reading(), writing_to(hidden):
+                    system, root = _opened(self.url)
+                    system.get_file(f"{root}/{name}/{Path(file).name}", str(hidden / Path(file).name))
+                if _digest(hidden / Path(file).name) != known:
+                    raise InputError(
+                        f"{self}/{name}/{file} was changed since it was written: delete the part and predict again"
+                    )
+            (hidden / store.META).write_bytes(text)
+            for array, changed in zip(store.ARRAYS, read_progress(hidden).changed, strict=True):
+                os.utime(
+                    hidden / f"{array}.npy", ns=(changed, changed)
+                )  # its digest is right: no need to read it again
+            _settle(hidden, target)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+        return target
+
+    def _copy(self, name: str, digest: str) -> Path:
+        return cache_folder() / "outputs" / _sum(self.url.encode())[:16] / f"{name}-{digest}"
+
+    def _meta(self, text: bytes) -> dict[str, Any]:
+        try:
+            meta: dict[str, Any] = json.loads(text)
+            if {"rows", "identity", "files", *store.ARRAYS} <= set(meta):
+                return meta
+        except (ValueError, TypeError):
+            pass
+        raise InputError(f"{self}: {store.META} of a part is damaged: delete the part and predict again")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (BadgeError, FileNotFoundError):
+            raise
+        except Exception as error:  # each kind of store has errors of its own
+            raise InputError(f"{self} cannot be read: {in_short(error)}") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except BadgeError:
+            raise
+        except Exception as error:
+            raise WriteError(f"{self} cannot be written: {in_short(error)}") from error
+
+
+@dataclass(frozen=True)
+class FarPart:
+    """A part in an object store: what is known of it without a look at its rows."""
+
+    place: Far
+    name: str
+    digest: str
+    forms: tuple[tuple[int, str], ...]  #: columns and type of either array
+
+    def form(self, array: str) -> tuple[int, torch.dtype]:
+        columns, kind = self.forms[store.ARRAYS.index(array)]
+        return columns, getattr(torch, kind)
+
+    def here(self) -> Path:
+        return self.place.copy(self.name, self.digest)
+
+
+@cache
+def _opened(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
+    import fsspec
+
+    kind = re.split(r"::|:/", url)[0]
+    try:
+        files, root = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        if kind in EXTRAS:
+            raise MissingExtraError(f"{kind}://", *EXTRAS[kind]) from None
+        raise InputError(f"{url} cannot be opened: {in_short(error)}") from error
+    except ValueError as error:
+        raise InputError(f"{url} cannot be opened: {in_short(error)}") from error
+    return files, str(root).rstrip("/")
+
+
+def _settle(hidden: Path, target: Path) -> None:
+    """Give a copy its name, unless another process has made it meanwhile."""
+    folder_for(target.parent)
+    with writing_to(target):
+        try:
+            hidden.rename(target)
+        except OSError:
+            shutil.rmtree(hidden, ignore_errors=True)
+            if not target.is_dir():
+                raise
+
+
+def _digest(file: Path) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    with file.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _sum(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
