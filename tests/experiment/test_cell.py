@@ -43,7 +43,7 @@ def test_every_round_records_what_the_report_reads(reference: Path) -> None:
     assert start["cell"] == CELL.__dict__ and start["cell"]["threads"] == 1
     assert len(start["data"].pop("digest")) == 32 and set(start["code"]) == {"data", "model"}
     assert start["data"] == {
-        "name": "own_parts:blobs",
+        "name": "blobs",
         "rows": 150,
         "total": 1000,
         "complete": False,

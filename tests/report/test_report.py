@@ -289,7 +289,9 @@ def test_odd_names(tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else find(name))
+    monkeypatch.setattr(
+        sys.modules["badge.report.build"], "find_spec", lambda name: None if name == "jinja2" else find(name)
+    )
     with pytest.raises(MissingExtraError, match=r"the report needs jinja2: pip install 'badge-learn\[study\]'"):
         build(stats.example(), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -239,7 +239,7 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
 
 def start_from_bounds(stream: Any, envelope: Any) -> None:
     stream.envelope, stream.mass, stream.first = envelope, 1.0, np.array([0, 1])
-    stream.events, stream.accepted = 0, []
+    stream.events, stream.accepted, stream.weighed, stream.picked = 0, [], 0, 0.0
 
 
 def test_no_pick_depends_on_layout_where_picks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

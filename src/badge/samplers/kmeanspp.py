@@ -176,10 +176,8 @@ class Stream:
         self.cumulative = np.cumsum(np.concatenate(found))
         self.mass = float(self.cumulative[-1])
         self.events = 0
-        self.weighed, self.picked = (
-            envelope.count,
-            0.0,
-        )  # the mass of the picks from number envelope.count up to `weighed`
+        #: the mass of the picks from number envelope.count up to `weighed`
+        self.weighed, self.picked = envelope.count, 0.0
         self.accepted: list[NDArray[np.int64]] = []  # numbers of the events that were
 
     def steps(self, size: int, accepted: NDArray[np.int64]) -> Iterator[slice]:
