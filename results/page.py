@@ -59,8 +59,8 @@ FROZEN_SETUP = (
     "A pretrained encoder is kept as it is and a linear head is trained on its embeddings: MiniLM (texts: trec,",
     "banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn); letter's 16 columns and mnist's pixels",
     "stand for themselves. Batches of C examples (C classes), twenty rounds. In the `rare` sets the rarest class has",
-    "one example for every 100 of the most frequent one. A run is compared with `rand` of the same first batch, data set and seed. The weights",
-    "of the image encoder come without a stated licence; neither encoder is shipped.",
+    "one example for every 100 of the most frequent one. A run is compared with `rand` of the same first batch, data set",
+    "and seed. The weights of the image encoder come without a stated licence; neither encoder is shipped.",
     "[What follows from this](which-strategy.md).",
 )
 FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
