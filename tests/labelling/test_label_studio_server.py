@@ -227,7 +227,7 @@ def test_images_that_were_uploaded_are_fetched_and_learnt(
 def test_two_people_at_once_share_the_picks(server: Server, picks: Any) -> None:
     project, layout = server.project(texts(20)), layout_of(CONFIG)
     order = picks(project, "--batch-size", "6")
-    with server.person("cid@example.org") as cid:
+    with closing(server.person("cid@example.org")) as cid:
         served = []
         for _ in range(3):
             mine, theirs = server.next(project), cid.get(f"/api/projects/{project}/next/").json()
