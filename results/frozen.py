@@ -134,7 +134,7 @@ def by_budget(found: Curves, first: str = FIRST) -> list[str]:
         "Points of test accuracy above `rand`: the mean over data sets ± half a 95 % t interval over data sets, and in",
         f"brackets the number of the {len(pairs)} pairs in which the strategy is ahead of `rand`. Best first.",
         "",
-        *_table(["strategy", *columns], [row for _, row in sorted(rows)]),
+        *table(["strategy", *columns], [row for _, row in sorted(rows)]),
     ]
 
 
@@ -145,7 +145,7 @@ def short(found: Curves, first: str = FIRST) -> list[str]:
     means = {n: [float(np.mean([gains[n][pair] for pair in pairs])) for gains in columns.values()] for n in names}
     best = sorted((n for n in names if pairs), key=lambda n: -sum(means[n]))
     header = ["strategy", *(f"{c} budget" for c in columns)]
-    return _table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])
+    return table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])
 
 
 def by_data(found: Curves, first: str = FIRST) -> list[str]:
@@ -158,7 +158,7 @@ def by_data(found: Curves, first: str = FIRST) -> list[str]:
         best = max(names, key=lambda name: np.mean(values[name]))
         cells = [f"**{shown(values[n])}**" if n == best else shown(values[n]) for n in names]
         rows.append([f"{data}, {budget.split()[0]}", *cells])
-    return _table(["data set, budget", *(f"`{name}`" for name in names)], rows)
+    return table(["data set, budget", *(f"`{name}`" for name in names)], rows)
 
 
 def cold_starts(found: Curves) -> list[str]:
@@ -174,7 +174,7 @@ def cold_starts(found: Curves) -> list[str]:
             alone = [of["rand"] for (d, _), of in after.items() if d == data and "rand" in of]
             cells.append((f"{np.mean(alone):.1f} %" if first == "rand" else shown(gains)) if gains else "–")
         rows.append([data, *cells])
-    return _table(["data set", *(f"`{first}`" for first in FIRSTS)], rows)
+    return table(["data set", *(f"`{first}`" for first in FIRSTS)], rows)
 
 
 def labels_saved(results: Results, first: str = FIRST) -> list[str]:
@@ -196,7 +196,7 @@ def labels_saved(results: Results, first: str = FIRST) -> list[str]:
         ratios = [saved.get((data, name), math.nan) for data in sets]
         cells = [f"{r:.2f}" if math.isfinite(r) else "not reached" for r in ratios]
         rows.append((median(ratios), [f"`{name}`", *cells, f"{median(ratios):.2f}" if median(ratios) < 9 else "–"]))
-    return _table(["strategy", *sets, "median"], [row for _, row in sorted(rows)])
+    return table(["strategy", *sets, "median"], [row for _, row in sorted(rows)])
 
 
 def rare_classes(results: Results, first: str = FIRST) -> list[str]:
@@ -216,7 +216,7 @@ def rare_classes(results: Results, first: str = FIRST) -> list[str]:
     return [
         f"Rounds 4 to 19 of {sets}, {len(pairs)} pairs; the test set is balanced.",
         "",
-        *_table(["strategy", *kinds], rows),
+        *table(["strategy", *kinds], rows),
     ]
 
 
@@ -233,7 +233,7 @@ def batch_sizes(found: Curves) -> list[str]:
         names = names or ours
         if pairs and set(names) <= set(ours):
             rows.append([f"{data}, B = {size:,}", *(shown([gains[n][pair] for pair in pairs]) for n in names)])
-    return _table(["data set, batch", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
+    return table(["data set, batch", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
 
 
 class Verdict(NamedTuple):
@@ -306,7 +306,7 @@ def rule_lines(found: Curves) -> list[str]:
         f"{', '.join(said.tested_on)}: at most {max(said.below_best.values()):.1f} points below the best pair of first",
         f"batch and strategy, {holds}.",
         "",
-        *_table(["budget", "best on the other half", "the rule is below it by (points)"], rows),
+        *table(["budget", "best on the other half", "the rule is below it by (points)"], rows),
     ]
 
 
@@ -320,7 +320,7 @@ def seconds(results: Results) -> list[str]:
     sets = sorted({data for _, data in taken})
     names = [name for name in STRATEGIES if any((name, data) in taken for data in sets)]
     rows = [[f"`{n}`", *(f"{median(taken[n, d]):.2g}" if taken.get((n, d)) else "–" for d in sets)] for n in names]
-    return _table(["strategy", *sets], rows)
+    return table(["strategy", *sets], rows)
 
 
 def tables(results: Results) -> dict[str, list[str]]:
@@ -340,5 +340,7 @@ def tables(results: Results) -> dict[str, list[str]]:
     }
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows]]
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]

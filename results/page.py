@@ -23,7 +23,7 @@ from results import ABOUT, ABOUT_FROZEN, ABOUT_TIMES, FROZEN, TABLE, TIMES, VARI
 from results.budgets import SHARES, labels_needed
 from results.claims import claims
 from results.claims_of_samplers import by_seed
-from results.frozen import tables
+from results.frozen import table, tables
 from results.panels import panels
 from results.variants import BATCH, SAMPLERS, Variant, read_variants
 from results.verdicts import Claim
@@ -487,9 +487,3 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
         "",
     ]
     return "\n".join(lines)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table in markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
