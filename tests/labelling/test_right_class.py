@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-import badge
-from pages import Person, Server
+from pages import Person, Server, events
 
 CLASSES = ["calendar_update", "cook_time", "time", "date", "Card_arrival", "card_linking", "lost_or_stolen_card"]
 MANY = [*CLASSES, *(f"intent_{i}" for i in range(20))]
@@ -30,10 +29,6 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield start
     for server in servers:
         server.kill()
-
-
-def events(server: Server, *kinds: str) -> list[dict[str, Any]]:
-    return [e for e in badge.journal.read(server.folder / "pool.labels.jsonl") if e["event"] in kinds]
 
 
 def labels(server: Server) -> list[tuple[Any, Any]]:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import badge
 from badge.cli import app
 from badge.labelling.models import Texts
-from pages import Person, Server
+from pages import Person, Server, events
 
 WORDS = {"good": "fine lovely great", "bad": "dull awful weak"}
 
@@ -56,10 +56,6 @@ def visit(browser: Any) -> Iterator[Visit]:
     yield open_page
     for person in people:
         person.close()
-
-
-def events(server: Server, *kinds: str) -> list[dict[str, Any]]:
-    return [e for e in badge.journal.read(server.folder / "pool.labels.jsonl") if e["event"] in kinds]
 
 
 def until(look: Callable[[], Any], seconds: float = 60) -> Any:

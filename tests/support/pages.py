@@ -151,3 +151,8 @@ class Person:
 
     def close(self) -> None:
         self.context.close()
+
+
+def events(server: Server, *kinds: str) -> list[dict[str, Any]]:
+    """The events of these kinds that the page has written."""
+    return [e for e in badge.journal.read(server.folder / "pool.labels.jsonl") if e["event"] in kinds]
