@@ -10,6 +10,7 @@ import typer
 
 from badge.errors import InputError
 from badge.journal import read
+from badge.journal.events import Event
 from badge.labelling.encoders import installed_encoder
 from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, trainer_of
@@ -58,18 +59,20 @@ def run(source: Source, options: Options) -> None:
     trainer = trainer_of(source.kind, len(names), _encoder(source, options), options.model)
     with _listening(options.host, options.port) as listen:
         port = listen.getsockname()[1]
-        known = _known_classes(file)
+        events = read(file) if file.exists() else []
+        begun = next((event for event in events if event["event"] == "learner"), None)
+        known = _known_classes(begun, events)
         more = names[len(known) :] if known and names[: len(known)] == known else []
         learner = ActiveLearner(
             source.pool,
             trainer,
             classes=known if more else names,
             ids=source.ids,
-            strategy=_strategy(file, options, source),
+            strategy=_strategy(begun, options, source),
             seed=options.seed,
             journal=file,
             multilabel=options.multilabel,
-            first=_first(file, options, source.kind),
+            first=_first(begun, options, source.kind),
         )
         for name in more:
             learner.add_class(name)
@@ -126,27 +129,30 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
     return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
 
 
-def _strategy(file: Path, options: Options, source: Source) -> str:
+def _strategy(begun: Event | None, options: Options, source: Source) -> str:
     """The strategy that was asked for, that of a journal that has begun, or one that is quick enough for the page."""
     if options.strategy is not None:
         return options.strategy
-    if file.exists() and (known := [event for event in read(file) if event["event"] == "learner"]):
-        return str(known[0]["strategy"])
-    quick = len(source) <= MOST_FOR_AUTO and source.kind == "text" and options.of == 1 and options.model is None
-    return "auto" if quick else "badge"
+    if begun is not None:
+        return str(begun["strategy"])
+    return "auto" if len(source) <= MOST_FOR_AUTO and _ordinary(options, source.kind) else "badge"
 
 
-def _first(file: Path, options: Options, kind: str) -> str | None:
+def _ordinary(options: Options, kind: str) -> bool:
+    """Texts, a model of ours, and one person for each item."""
+    return kind == "text" and options.of == 1 and options.model is None
+
+
+def _first(begun: Event | None, options: Options, kind: str) -> str | None:
     """What picks the first batch: typical texts. A journal that has begun goes on as it was.
 
     Finding them takes seconds. Where several people are asked about each item nobody gets random ones meanwhile, so there
     the first batch is drawn at random.
     """
-    if file.exists() and (known := [event for event in read(file) if event["event"] == "learner"]):
-        first = known[0].get("first")
+    if begun is not None:
+        first = begun.get("first")
         return first if isinstance(first, str) else None
-    typical = kind == "text" and options.of == 1 and options.model is None and options.strategy != "rand"
-    return "typiclust" if typical else None
+    return "typiclust" if _ordinary(options, kind) and options.strategy != "rand" else None
 
 
 def _people(options: Options, file: Path) -> People:
@@ -178,12 +184,12 @@ def _read(path: Path) -> str:
         raise InputError(f"--guidelines {path} cannot be read as UTF-8 text: {error}") from None
 
 
-def _known_classes(file: Path) -> list[str]:
+def _known_classes(begun: Event | None, events: list[Event]) -> list[str]:
     """The classes that a journal has so far: the command may name more at its end."""
-    events = read(file) if file.exists() else []
-    first = [event["classes"] for event in events if event["event"] == "learner"]
-    added = [event["name"] for event in events if event["event"] == "class"]
-    return [*first[0], *added] if first and isinstance(first[0], list) else []
+    first = [] if begun is None else begun["classes"]
+    return (
+        [*first, *(event["name"] for event in events if event["event"] == "class")] if isinstance(first, list) else []
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket:
