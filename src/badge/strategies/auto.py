@@ -20,7 +20,7 @@ def auto(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
     """`typiclust` before there is a label, then `uherding`.
 
     A learner with embeddings (a `Frozen` trainer, or `embeddings=`) picks its first batch this way too. Time grows with the
-    square of the pool: above some 50,000 examples use badge.
+    square of the pool: above some 50,000 examples take one that compares no pairs, e.g. power-marg or wkmeans.
 
     >>> import badge
     >>> out = badge.Outputs(embeddings=[[0.0], [0.1], [9.0], [9.1]])
