@@ -170,14 +170,14 @@ def test_rejects_a_forgotten_label() -> None:
 def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking candidates by their stale distances bends the law."""
 
-    def stale(rows: Any, thresholds: Any, lens: Any) -> Any:
-        table = near(rows, thresholds, lens)
+    def stale(rows: Any, thresholds: Any) -> Any:
+        table = near_few(rows, thresholds)
         same = (rows.as_matrix()[:, None] == rows.as_matrix()).all(dim=2).numpy()
         same[:, 0] = True  # the first row is a centre from before the block
         return table & same
 
-    near = module.near
-    monkeypatch.setattr(module, "near", stale)
+    near_few = module.near_few
+    monkeypatch.setattr(module, "near_few", stale)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 

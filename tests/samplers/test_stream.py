@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 
 import badge
 from badge.core.rows import LOST, Here
-from badge.features import Features
+from badge.features import Exact, Features
 from badge.outputs.part_rows import PartRows
-from badge.samplers import kcenter, kmeanspp
+from badge.samplers import envelope, kcenter, kmeanspp
+from badge.samplers.block import near_few
 from badge.samplers.envelope import SEGMENT, Masses
 from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
-from badge.samplers.nearest import Tuning
+from badge.samplers.nearest import Tuning, sum_of_norms
 from badge.samplers.shard import Shard
 from badge.testing.laws import chi_square, kmeanspp_law, sq_dists, tally
 from laws import ACCEPTED, TINY, force_sketch, tuned
@@ -207,6 +209,33 @@ def test_picks_from_the_first_events_are_those_of_the_whole_stream(kind: str) ->
             assert found is None or found.tolist() == expected
             assert kmeanspp(features, k, np.random.default_rng(seed)).tolist() == expected
     assert 0 < sum(fell_back) < len(fell_back) / 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_rows_are_compared_as_many_are(kind: str) -> None:
+    """Also where the threshold is the squared distance itself, or off by its last bit."""
+    x, _ = pool(kind)
+    rows = x.rows(torch.cat([torch.arange(30), torch.arange(5)]))
+    exact = Exact.of(rows)
+    i, j = torch.tril_indices(35, 35, -1)
+    sq_dists = exact.sq_dists(i, exact, j)
+    for at in range(len(i)):
+        limits = torch.zeros(35, dtype=torch.float64)
+        for limit in (sq_dists[at], torch.nextafter(sq_dists[at], torch.tensor(-1.0, dtype=torch.float64))):
+            limits[i[at]] = limit
+            expected = (sq_dists <= limits[i]).numpy()
+            assert near_few(rows, limits.numpy())[i, j].tolist() == expected.tolist()
+
+
+def test_masses_by_norms_are_rounded_as_on_every_machine() -> None:
+    """torch rounds some square roots to the wrong side."""
+    for dtype in (torch.float32, torch.float64):
+        sq_norms = torch.rand(2000, generator=torch.Generator().manual_seed(0), dtype=dtype) ** 20
+        for reach in (0.0, 0.3):
+            tiny = torch.finfo(dtype).tiny
+            expected = [(math.sqrt(x) + reach) * (math.sqrt(x) + reach) * (1 + 1e-6) + tiny for x in sq_norms.tolist()]
+            assert envelope.sum_of_norms(sq_norms.numpy(), reach).tolist() == expected
+            assert np.allclose(sum_of_norms(sq_norms, reach), expected, rtol=1e-15)
 
 
 def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,4 +188,4 @@ def small(rows: RowSource) -> bool:
 
 def loaded(rows: RowSource) -> RowSource:
     """Small rows as a tensor, others unchanged."""
-    return rows[:] if small(rows) else rows
+    return rows if isinstance(rows, Tensor) or not small(rows) else rows[:]

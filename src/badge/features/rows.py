@@ -131,7 +131,8 @@ class Features:
         Rows are contiguous in memory, so that sums over a row do not depend on how the pool is stored.
         """
         some = (f[ids] if isinstance(ids, slice) else f.index_select(0, ids) for f in self.factors)
-        parts = [f.to(self.dtype).contiguous() for f in self.derived(*some)]
+        dtype = self.dtype
+        parts = [f.to(dtype).contiguous() for f in self.derived(*some)]
         if self.bias:
             parts[-1] = torch.nn.functional.pad(parts[-1], (0, 1), value=1.0)
         return Rows(tuple(parts))
@@ -165,13 +166,15 @@ class Features:
         sq_norms = torch.empty(len(self), dtype=self.dtype, device=self.device)
         # Written in place: small results kept between tiles would stop the heap from shrinking.
         for tile in self.tiles(LARGE_TILE_BYTES):
-            sq_norms[tile] = self.rows(tile).sq_norms() if self.norms is None else self._known(self.norms[tile], tile)
+            sq_norms[tile] = self.sq_norms_of(tile)
         check_norms(float(sq_norms.max()) if len(sq_norms) else 0.0, self.dtype)
         return sq_norms
 
-    def _known(self, norms: Tensor, tile: slice) -> Tensor:
-        """Squared norms of a tile in float64, from those of the last factor."""
-        product = norms[:, 0]
+    def sq_norms_of(self, tile: slice) -> Tensor:
+        """‖g_i‖² of the rows of a tile, in float64, from those of the last factor where they are known."""
+        if self.norms is None:
+            return self.rows(tile).sq_norms(torch.float64)
+        product = self.norms[tile][:, 0]
         for f in self.derived(*(f[tile] for f in self.factors))[:-1]:
             product = row_norms(f.to(self.dtype)) * product
         return product.square()

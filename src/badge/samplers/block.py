@@ -10,6 +10,9 @@ from torch import Tensor
 from badge.features import Exact, Rows
 from badge.samplers.nearest import Lens, Tuning
 
+#: Squared distances from products in float64 are off by less than this share of the sum of squared norms.
+SLACK = 1e-10
+
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     """[n, n]: where row j stands before row i, and their squared distance is at most the threshold of i.
@@ -26,6 +29,24 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     if len(i):
         found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]
     table: NDArray[np.bool_] = found.cpu().numpy()
+    return table
+
+
+def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The same for few rows on the host, of every row j: products in float64 leave almost nothing to decide."""
+    first, *rest = (torch.mm(wide, wide.T) for wide in rows.double().factors)
+    for product in rest:
+        first *= product
+    inner = first.numpy()
+    sq_norms = inner.diagonal()
+    sums = sq_norms[:, None] + sq_norms
+    above = sums - 2 * inner - thresholds[:, None]
+    table: NDArray[np.bool_] = above <= 0
+    unsure = np.abs(above) <= SLACK * sums
+    if unsure.any():
+        i, j = np.nonzero(unsure)
+        exact, pairs = Exact.of(rows), (torch.from_numpy(i), torch.from_numpy(j))
+        table[i, j] = exact.sq_dists(pairs[0], exact, pairs[1]).numpy() <= thresholds[i]
     return table
 
 

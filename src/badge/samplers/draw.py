@@ -27,7 +27,9 @@ def places_in_rows(
     [2, 0]
     """
     sums = cumulative[row]
-    inside: NDArray[np.int64] = np.count_nonzero((sums <= at[:, None]) & (sums < sums[:, -1:]), axis=1)
+    inside: NDArray[np.int64] = ((sums <= at[:, None]) & (sums < sums[:, -1:])).argmin(
+        axis=1
+    )  # sums rise: the first False
     return inside
 
 

@@ -9,12 +9,14 @@ none is split.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from badge.samplers.draw import places_in_rows
+from badge.samplers.nearest.bounds import NORM_SLACK
 
 #: Positions of a segment. With LEAF this is part of what the picks are: with another value a seed has other picks.
 SEGMENT = 4096
@@ -52,24 +54,22 @@ class Masses:
 
     def __init__(self, values: NDArray[Any], upper: Upper, without: NDArray[np.int64] | None = None) -> None:
         self.values, self.upper = values, upper
-        self.without: NDArray[np.bool_] | None = None  # by leaf
+        self.without: NDArray[np.bool_] | None = None
         if without is not None and len(without):
-            self.without = np.zeros((-(-len(values) // LEAF), LEAF), dtype=bool)
-            self.without.ravel()[without] = True
-        whole = len(values) // LEAF * LEAF
-        self.whole = values[:whole].reshape(-1, LEAF)  # the leaves but for a last one that is not full
-        self.last = np.zeros((1, LEAF), dtype=values.dtype)
-        self.last[0, : len(values) - whole] = values[whole:]
-        leaves = np.zeros(-(-len(values) // SEGMENT) * (SEGMENT // LEAF))
-        kept = []
-        for start in range(0, -(-len(values) // LEAF), PASS):
-            mass = self._leaves(np.arange(start, min(start + PASS, -(-len(values) // LEAF))))
+            self.without = np.zeros(len(values), dtype=bool)
+            self.without[without] = True
+        leaves, kept = np.zeros(-(-len(values) // SEGMENT) * (SEGMENT // LEAF)), []
+        for start in range(0, len(values), PASS * LEAF):
+            rows = slice(start, min(start + PASS * LEAF, len(values)))
+            mass = np.zeros((-(-(rows.stop - start) // LEAF), LEAF))
+            mass.reshape(-1)[: rows.stop - start] = self._of(rows)
             mass = mass.cumsum(axis=1)  # adds in order, on every machine
-            leaves[start : start + len(mass)] = mass[:, -1]
+            leaves[start // LEAF :][: len(mass)] = mass[:, -1]
             if len(values) <= SMALL:
                 kept.append(mass)
         self.leaves = leaves.reshape(-1, SEGMENT // LEAF).cumsum(axis=1)
-        self.all_leaves = np.concatenate(kept) if kept else None  # the cumulative masses of every leaf
+        # the cumulative masses of every leaf
+        self.all_leaves = np.concatenate(kept) if len(kept) > 1 else kept[0] if kept else None
 
     @property
     def segments(self) -> NDArray[np.float64]:
@@ -90,17 +90,29 @@ class Masses:
             return leaf * LEAF + places_in_rows(self.all_leaves, leaf, rest)
         hit = np.zeros(self.leaves.size, dtype=bool)  # many events may fall on few leaves
         hit[leaf] = True
-        cumulative = self._leaves(np.flatnonzero(hit)).cumsum(axis=1)
-        return leaf * LEAF + places_in_rows(cumulative, (hit.cumsum() - 1)[leaf], rest)
+        places = np.flatnonzero(hit)[:, None] * LEAF + np.arange(LEAF)
+        mass = self._of(np.minimum(places, len(self.values) - 1))
+        mass[places >= len(self.values)] = 0.0
+        return leaf * LEAF + places_in_rows(mass.cumsum(axis=1), (hit.cumsum() - 1)[leaf], rest)
 
-    def _leaves(self, leaf: NDArray[np.int64]) -> NDArray[np.float64]:
-        """U of all rows of some leaves, [n, LEAF]; 0 behind the last row."""
-        full = len(self.whole)
-        values = self.whole[np.minimum(leaf, full - 1)] if full else np.repeat(self.last, len(leaf), axis=0)
-        behind = leaf == full
-        values[behind] = self.last
-        mass = self.upper(values)
-        mass[behind, len(self.values) - full * LEAF :] = 0.0
+    def _of(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+        """U of some rows."""
+        mass = self.upper(self.values[rows])
         if self.without is not None:
-            mass[self.without[leaf]] = 0.0
+            mass[self.without[rows]] = 0.0
         return mass
+
+
+def by_norms(sq_norms: NDArray[Any], reach: float, without: NDArray[np.int64] | None = None) -> Masses:
+    """The masses of U(x) = (‖x‖ + reach)², which is 0 on the rows `without`."""
+    return Masses(sq_norms, partial(sum_of_norms, reach=reach), without)
+
+
+def sum_of_norms(sq_norms: NDArray[Any], reach: float) -> NDArray[np.float64]:
+    """(‖x‖ + reach)², rounded up, in numpy: its square roots are rounded correctly, so that bits are the same everywhere."""
+    mass: NDArray[np.float64] = np.sqrt(sq_norms, dtype=np.float64)
+    mass += reach
+    mass *= mass
+    mass *= 1 + NORM_SLACK
+    mass += np.finfo(sq_norms.dtype).tiny
+    return mass

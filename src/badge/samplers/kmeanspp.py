@@ -23,14 +23,14 @@ from badge.core.rows import Shards, shards
 from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Features, Rows
-from badge.features.rows import check_same
-from badge.samplers.block import Pace, accept, behind, near
+from badge.features.rows import check_norms, check_same
+from badge.samplers.block import Pace, accept, behind, near, near_few
 from badge.samplers.checks import check_k, sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
-from badge.samplers.envelope import Envelope
-from badge.samplers.nearest import Lens, Tuning, sum_of_norms
-from badge.samplers.shard import Events, Shard, Survivors, by_norms
+from badge.samplers.envelope import Envelope, by_norms, sum_of_norms
+from badge.samplers.nearest import Tuning
+from badge.samplers.shard import Events, Shard, Survivors
 
 # Changing any of these constants changes the picks for a given seed.
 
@@ -89,7 +89,8 @@ def kmeanspp(
     if given is not None:
         check_same(features, given)
     centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-    few = k <= FIRST_PICKS and len(features) <= FIRST_ROWS and features.place is None
+    here = features.place is None and features.device.type == "cpu"
+    few = k <= FIRST_PICKS and len(features) <= FIRST_ROWS and here
     with one_thread():
         if few and first == "uniform" and given is None:
             before = rng.bit_generator.state
@@ -101,23 +102,36 @@ def kmeanspp(
 
 
 def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
-    """The same picks from the first CHECK events alone, without shards and bounds; None where these hold fewer than k.
+    """The same picks without shards and bounds; None where it takes more than CHECK events of one U that norms give.
 
-    Up to there U is that of the first centre. All events are compared with each other in one product.
+    Events are compared with all picks and with each other, a few at a time.
     """
-    start = int(rng.integers(len(features)))
-    draws = np.random.default_rng(rng.integers(2**63)).random((CHECK, 2))
-    centre = features.rows(slice(start, start + 1))
-    masses = by_norms(features.sq_norms, math.sqrt(float(centre.sq_norms(torch.float64))))
-    cumulative = np.cumsum(masses.segments)
-    if not cumulative[-1] > 0:
-        return None
-    segment, rest = located(cumulative, draws[:, 0] * cumulative[-1])
-    positions = masses.rows(segment, rest)
-    thresholds = torch.from_numpy(draws[:, 1] * masses.at(positions)).to(features.device)
-    rows = Rows.cat([centre, features.rows(torch.from_numpy(positions).to(features.device))])
-    accepted = accept(near(rows, behind(1, thresholds), Lens()), k)
-    return np.append(positions, start)[np.array(accepted) - 1] if len(accepted) == k else None
+    picks = np.array([rng.integers(len(features))])
+    stream = np.random.default_rng(rng.integers(2**63))
+    exact = features.sq_norms_of(slice(0, len(features))).numpy()
+    sq_norms = exact.astype(str(features.dtype)[6:])
+    check_norms(float(sq_norms.max()), features.dtype)
+    count, reach = 0, math.sqrt(exact[picks[0]])
+    while True:
+        masses = by_norms(sq_norms, reach, picks[:count])
+        cumulative = np.cumsum(masses.segments)
+        if not cumulative[-1] > 0:
+            return None
+        before = len(picks)
+        for size in (k + 16, CHECK - k - 16):  # mostly the first of them are enough
+            draws = stream.random((size, 2))
+            positions = masses.rows(*located(cumulative, draws[:, 0] * cumulative[-1]))
+            places = np.concatenate([picks, positions])
+            limits = np.concatenate([np.full(len(picks), -np.inf), draws[:, 1] * masses.at(positions)])
+            picks = places[accept(near_few(features.rows(torch.from_numpy(places)), limits), k)]
+            if len(picks) == k:
+                return picks
+        shortest = math.sqrt(exact[picks].min())
+        picked = np.cumsum([0.0, *sum_of_norms(sq_norms[picks[count:]], reach)])[-1]  # in order, as the stream adds
+        lower = shortest < SHORTER * reach or picked >= PICKED * cumulative[-1]
+        if len(features) > ROWS_PER_EVENT * CHECK or RARE * (len(picks) - before) >= CHECK or not lower:
+            return None
+        count, reach = len(picks), shortest
 
 
 def kmeanspp_over(
@@ -264,8 +278,8 @@ class Stream:
         """Whether the rows that were picked since U was built hold much of its mass."""
         centres = self.pool.centres
         new = slice(self.weighed, centres.count)
-        sq_norms = centres.sq_norms[new].cpu()[torch.from_numpy(centres.positions[new] >= 0)]
-        masses = sum_of_norms(sq_norms, self.envelope.reach).numpy()
+        sq_norms = centres.sq_norms[new].cpu().numpy()[centres.positions[new] >= 0]
+        masses = sum_of_norms(sq_norms, self.envelope.reach)
         self.picked = float(np.cumsum([self.picked, *masses])[-1])  # in order: blocks do not matter
         self.weighed = centres.count
         return self.picked >= PICKED * self.mass

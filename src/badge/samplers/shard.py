@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Features, Rows
-from badge.samplers.envelope import Envelope, Masses
-from badge.samplers.nearest import Bounds, Centres, Tuning, sum_of_norms
+from badge.samplers.envelope import Envelope, Masses, by_norms
+from badge.samplers.nearest import Bounds, Centres, Tuning
 
 #: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
 GLANCE = 16
@@ -214,12 +214,7 @@ class Shard:
             self.bounds.update_all()
             return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
         picked = self._mine(self.centres.positions[: envelope.count]) - self.start
-        return by_norms(self.features.sq_norms, envelope.reach, picked)
-
-
-def by_norms(sq_norms: Tensor, reach: float, without: NDArray[np.int64] | None = None) -> Masses:
-    """The masses of U(x) = (‖x‖ + reach)², which is 0 on the rows `without`."""
-    return Masses(sq_norms.cpu().numpy(), lambda some: sum_of_norms(torch.from_numpy(some), reach).numpy(), without)
+        return by_norms(self.features.sq_norms.cpu().numpy(), envelope.reach, picked)
 
 
 def _largest(values: Tensor, size: int) -> tuple[NDArray[np.int64], float, int]:

@@ -88,7 +88,9 @@ def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
 def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
     """The picks, if they are k distinct positions: a user's strategy may be wrong."""
     ids = as_array(picks, "the strategy's positions")
-    if ids.dtype.kind not in "iu" or ids.shape != (k,) or len(np.unique(ids)) != k or ids.min() < 0 or ids.max() >= n:
+    whole = ids.dtype.kind in "iu" and ids.shape == (k,)
+    found = set(ids.tolist()) if whole else ()
+    if len(found) != k or min(found) < 0 or max(found) >= n:
         shown = str(ids.reshape(-1)[:6].tolist())[:80]
         raise InputError(
             f"the strategy returned {ids.dtype} of shape {ids.shape}, {shown}…, where {k} distinct positions (whole "
