@@ -139,7 +139,8 @@ TOP = """\
 
 What each strategy picks from one pool in the plane, in three rounds of five. Colours are the true classes, one of them
 rare. Shades are what the model predicts. Dark dots have labels; rings are the picks. The first five labels are drawn
-uniformly, except for cold starts, which pick them. In the costs N is the size of the pool, C the number of classes, D the
+uniformly, except for cold starts, which pick them. `bald` and `power-bald` ask ten models, each trained with random weights
+of the labels. In the costs N is the size of the pool, C the number of classes, D the
 width of the embeddings and k the size of the batch.
 
 [Which strategy?](which-strategy.md) says which one to take. `badge strategies` prints the short form of this page.
@@ -165,7 +166,8 @@ def section(row: Spec) -> str:
         "",
         f"{row.picks[0].upper()}{row.picks[1:]}.",
         "",
-        *([] if row.passes else [f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)", ""]),
+        f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)",
+        "",
         f"- **Use it:** {about.when}",
         f"- **Reads:** {reads(row)}.",
         f"- **Cost:** {about.cost}.",

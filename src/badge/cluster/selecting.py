@@ -72,6 +72,12 @@ def select_from(
     The samplers of badge, coreset, kcenter-grad, conf, marg, entropy and albl, and `badge.samplers` in strategies of one's
     own, work where the rows are; what else a strategy reads (kdpp all of its rows) it reads block by block from here. One
     that does not declare that it reads blocks is refused.
+
+    >>> import badge, tempfile, torch
+    >>> out = badge.predict(torch.nn.Linear(4, 3), torch.randn(100, 4), out=tempfile.mkdtemp())
+    >>> ids = select_from(out, k=5)  # doctest: +SKIP
+    >>> ids.shape  # doctest: +SKIP
+    (5,)
     """
     require_ray()
     opened = _by_reference(outputs)
@@ -181,6 +187,12 @@ def select(
     Raises:
         InputError: an argument cannot mean anything, or the strategy does not read blocks.
         ClusterError: the cluster cannot be reached, or has no node left.
+
+    >>> import tempfile, torch
+    >>> net, pool = torch.nn.Linear(4, 3), torch.randn(100, 4)
+    >>> ids = select(net, pool, k=5, out=tempfile.mkdtemp())  # doctest: +SKIP
+    >>> ids.shape  # doctest: +SKIP
+    (5,)
     """
     require_ray()
     here, each = Options.of("select", ClusterOptions, options), Resources.of(num_cpus, num_gpus, memory)

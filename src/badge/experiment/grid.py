@@ -76,6 +76,14 @@ def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
 
     Raises:
         InputError: a key or a value is wrong.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [Path(folder) / f"{strategy}.toml" for strategy in ("badge", "rand")]
+    ...     for path in paths:
+    ...         _ = path.write_text(f'strategy = "{path.stem}"\\ndata = "digits"\\nmodel = "mlp"\\nbatch_size=50\\nseeds=2')
+    ...     [(cell.seed, cell.strategy) for cell in read_grids(paths)]
+    [(0, 'badge'), (0, 'rand'), (1, 'badge'), (1, 'rand')]
     """
     return _ordered([cell for path in paths for cell in read_grid(path)])
 

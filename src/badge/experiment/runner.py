@@ -39,6 +39,15 @@ def run_cells(
 
     Returns:
         The outcomes of cells that failed; [] when all went well.
+
+    >>> import io, tempfile
+    >>> from rich.console import Console
+    >>> cells = [Cell("digits", "mlp", name, batch_size=20, initial=20, labels=40, max_epochs=5) for name in ("conf", "rand")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_cells(cells, folder, display=Display(cells, Console(file=io.StringIO())))
+    ...     sorted(path.suffix for path in Path(folder).glob("*.jsonl"))
+    []
+    ['.jsonl', '.jsonl']
     """
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs

@@ -99,6 +99,15 @@ def first_and_last(file: Path) -> tuple[Record, Record] | None:
 
     Args:
         file: the journal.
+
+    >>> import tempfile
+    >>> from badge.journal import Journal
+    >>> from badge.journal.events import Skip
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Journal(Path(folder) / "labels.jsonl") as journal:
+    ...         journal.append(Skip(ids=[3]), Skip(ids=[5]), Skip(ids=[8]))
+    ...     [record.ids for record in first_and_last(Path(folder) / "labels.jsonl")]
+    [[3], [8]]
     """
     if not file.is_file():
         return None

@@ -71,6 +71,13 @@ def write_csv(results: Results, path: str | Path) -> None:
 
     Raises:
         WriteError: it cannot be written.
+
+    >>> import tempfile
+    >>> from badge import stats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(stats.example(), Path(folder) / "runs.csv")
+    ...     stats.load(Path(folder) / "runs.csv")
+    Results(6 runs of 2 strategies in 1 setting, 30 rows)
     """
     columns = _columns(results)
     cells = [
@@ -97,6 +104,13 @@ def write_parquet(results: Results, path: str | Path) -> None:
 
     Raises:
         WriteError: it cannot be written.
+
+    >>> import tempfile
+    >>> from badge import stats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(stats.example(), Path(folder) / "runs.parquet")
+    ...     stats.load(Path(folder) / "runs.parquet")
+    Results(6 runs of 2 strategies in 1 setting, 30 rows)
     """
     pa, parquet = _pyarrow("writing parquet")
     table = pa.table({name: pa.array(column, from_pandas=True) for name, column in _columns(results).items()})
