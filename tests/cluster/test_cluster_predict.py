@@ -96,6 +96,27 @@ def test_any_pool(nodes: Any, tmp_path: Path) -> None:
         badge.cluster.predict(net, changed, tmp_path / "tensor", batch_size=8)
 
 
+class Scaled(nn.Module):
+    """Its weights do not say all of it."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.scale, self.one, self.two = scale, nn.Linear(5, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.two(self.scale * self.one(x))
+        return out
+
+
+def test_a_process_that_is_used_again_has_the_model_and_options_of_the_call(nodes: Any, tmp_path: Path) -> None:
+    for number, (net, options) in enumerate(
+        [(Scaled(1.0), {}), (Scaled(2.0), {}), (Scaled(2.0), {"autocast": torch.bfloat16})]
+    ):
+        got = badge.cluster.predict(net, X, tmp_path / str(number), batch_size=8, workers=1, **options)
+        same(got, badge.predict(net, X, batch_size=8, **options))
+
+
 def test_outputs_in_an_object_store(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows and picks of one machine; nodes fetch what they read, and a rerun makes what is missing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -247,6 +268,7 @@ def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path, capf
     """Order and names are kept, and a rerun does not compute again. Ray has nothing to say about restarts of actors."""
     net, out = Dying(tmp_path), tmp_path / "out"
     got = badge.cluster.predict(net, dataset(), out, id="name", batch_size=8, workers=2)
+    assert "max_restarts" not in capfd.readouterr().err
     expected = badge.predict(net, X, batch_size=8)
     torch.testing.assert_close(got.probabilities[:], expected.probabilities)
     torch.testing.assert_close(got.embeddings[:], expected.embeddings)
@@ -259,6 +281,17 @@ def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path, capf
     assert made.items() < times(out).items()
     with pytest.raises(InputError, match="holds the outputs of another pool"):
         badge.cluster.predict(net, dataset(200), out, id="name", batch_size=8)
+
+
+def test_a_ray_dataset_on_a_node_with_a_gpu(nodes: Any, tmp_path: Path) -> None:
+    """The GPU is one in name: actors do the work, in order."""
+    added = nodes.cluster.add_node(num_cpus=1, num_gpus=1, object_store_memory=nodes.store)
+    try:
+        got = badge.cluster.predict(network(), dataset(), tmp_path, id="name", batch_size=8)
+    finally:
+        nodes.cluster.remove_node(added)
+    torch.testing.assert_close(got.embeddings[:], badge.predict(network(), X).embeddings)
+    assert got.ids is not None and got.ids[:].tolist() == [f"é{i}" for i in range(N)]
 
 
 class Doomed(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import pickle
 import shutil
@@ -233,6 +234,14 @@ def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path
         with pytest.raises(BadgeError, match=message) as caught:
             select_from(outputs, **options)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [badge.cluster.predict, badge.cluster.select, badge.cluster.select_from])
+def test_the_examples_of_the_docstrings(function: Any, nodes: Any) -> None:
+    text = (function.__doc__ or "").replace("# doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(text, {function.__name__: function}, function.__name__, None, None)
+    assert len(example.examples) == 4
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 
 
 def test_bad_requests_before_the_pass(nodes: Any, tmp_path: Path) -> None:

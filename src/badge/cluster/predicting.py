@@ -84,6 +84,12 @@ def predict(
         ModelError: the model cannot be run on the rows.
 
     Row i of the outputs is row i of the data, and `ids[i]` its name.
+
+    >>> import tempfile, torch
+    >>> pool = {"input": torch.randn(100, 4), "photo": [f"{i}.jpg" for i in range(100)]}
+    >>> out = predict(torch.nn.Linear(4, 3), pool, tempfile.mkdtemp(), id="photo")  # doctest: +SKIP
+    >>> len(out), out.ids[7]  # doctest: +SKIP
+    (100, '7.jpg')
     """
     how = Options.of("predict", ClusterOptions, options)
     how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
@@ -128,6 +134,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self.identity: dict[str, str] = {}
+        self.copy = hashlib.blake2b(self.model + self.options).digest()  # which model, with which options
 
 
 class Worker:
@@ -149,32 +156,25 @@ class Worker:
         arrays = said.probabilities.numpy(), h.numpy()
         return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
 
-    def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
-        """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge is an answer too, since Ray Data would
-        wrap it in a text that names neither condition nor way out."""
-        assert self.job.id is not None
-        try:
-            names = stored_names(batch.pop(self.job.id), self.job.id)
-            key = hashlib.blake2b(f"{names.dtype}{names.shape}".encode() + names.tobytes(), digest_size=16)
-            some = np.unique(np.linspace(0, len(names) - 1, SAMPLE).astype(np.int64))
-            key.update(value_digest({column: values[some] for column, values in batch.items()}))
-            answer: Part | BadgeError = self.part(key.hexdigest(), pieces.inputs_of(batch), names)
-        except BadgeError as error:
-            answer = error
-        return {"answer": [pickle.dumps(answer)]}
-
 
 def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each: dict[str, float]) -> Iterator[Part]:
-    """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another."""
+    """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another.
+
+    Tasks where no GPU is used, since Ray warns on the terminal of each actor that Ray Data may have to restart. Actors on
+    GPUs, since Ray ends the process of a task there.
+    """
+    shared = ray.put(job)
+    how: dict[str, Any] = {
+        "fn_args": (shared,),
+        "compute": ray.data.TaskPoolStrategy(size=workers),
+        "max_retries": RETRIES,
+    }
+    if each.get("num_gpus"):
+        pool = ray.data.ActorPoolStrategy(min_size=1, max_size=workers)
+        how = {"fn_constructor_args": (shared,), "compute": pool}
+    write = Writer if each.get("num_gpus") else write_batch
     with pieces.quiet_in_order(plan.dataset):
-        made = plan.dataset.map_batches(
-            Worker,
-            fn_constructor_args=(job,),
-            batch_size=rows,
-            batch_format="numpy",
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
-            **each,
-        )
+        made = plan.dataset.map_batches(write, batch_size=rows, batch_format="numpy", **how, **each)
         for row in watched(ray, made.iter_rows(), f"parts of {rows:,} rows"):
             answer = pickle.loads(row["answer"])
             if isinstance(answer, BadgeError):
@@ -205,16 +205,48 @@ def _from_pool(
 
 def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
     """One part of a pool, by the copy of the model that this process has had since its first part."""
-    worker = _here.get(job.identity["model"])
+    return worker_here(job).part(key, pool if carried is None else pieces.piece(carried, *pool), names)
+
+
+def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[bytes]]:
+    """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge is an answer too, since Ray Data would
+    wrap it in a text that names neither condition nor way out."""
+    import ray
+
+    job: Job = ray.get(shared)
+    assert job.id is not None
+    try:
+        names = stored_names(batch.pop(job.id), job.id)
+        key = hashlib.blake2b(f"{names.dtype}{names.shape}".encode() + names.tobytes(), digest_size=16)
+        some = np.unique(np.linspace(0, len(names) - 1, SAMPLE).astype(np.int64))
+        key.update(value_digest({column: values[some] for column, values in batch.items()}))
+        answer: Part | BadgeError = worker_here(job).part(key.hexdigest(), pieces.inputs_of(batch), names)
+    except BadgeError as error:
+        answer = error
+    return {"answer": [pickle.dumps(answer)]}
+
+
+class Writer:
+    """`write_batch` as an actor."""
+
+    def __init__(self, shared: Any) -> None:
+        self.shared = shared
+
+    def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
+        return write_batch(batch, self.shared)
+
+
+def worker_here(job: Job) -> Worker:
+    worker = _here.get(job.copy)
     if worker is None:
         _here.clear()
-        worker = _here[job.identity["model"]] = Worker(job)
+        worker = _here[job.copy] = Worker(job)
     worker.job = job
-    return worker.part(key, pool if carried is None else pieces.piece(carried, *pool), names)
+    return worker
 
 
-#: the model that a worker's process keeps between two parts, by its digest
-_here: dict[str, Worker] = {}
+#: the model that a process keeps between two parts, by `Job.copy`
+_here: dict[bytes, Worker] = {}
 
 
 def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
