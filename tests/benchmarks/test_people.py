@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import people
 from benchmarks.people import first_model, write_texts
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 
-def test_a_simulated_person_gets_typical_texts_and_then_picks_of_a_model() -> None:
+def test_a_simulated_person_gets_typical_texts_and_then_picks_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "RATE", 30.0)
     typical, model, peak = first_model(400)
     assert 0 < typical < model and peak > 50 * 10**6
 

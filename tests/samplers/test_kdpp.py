@@ -43,7 +43,7 @@ def test_exact_law(n: int, c: int, d: int, k: int) -> None:
     """N ≤ C·D decomposes the Gram matrix, N > C·D the dual kernel; the law is the same."""
     g = badge.gradient_embedding(outputs(n, c, d, seed=n + c))
     law = kdpp_law(matrix(g), k)
-    counts = as_sets(tally(lambda rng: kdpp(g, k, rng, method="exact"), 3000, 1))
+    counts = as_sets(tally(lambda rng: kdpp(g, k, rng, method="exact"), 1200, 1))
     assert chi_square(counts, law) > ACCEPTED
 
 
@@ -136,7 +136,7 @@ def test_detailed_balance(n: int, k: int) -> None:
 
 def test_frequencies_after_many_steps() -> None:
     x = np.array([[1.0, 0.2], [0.3, 2.0], [0.8, 0.9], [1.5, -0.5]])
-    counts = as_sets(tally(lambda rng: kdpp(badge.Dense(x), 2, rng, steps=500), 120, 5))
+    counts = as_sets(tally(lambda rng: kdpp(badge.Dense(x), 2, rng, steps=60), 200, 5))
     assert chi_square(counts, kdpp_law(x, 2)) > ACCEPTED
 
 
@@ -154,10 +154,10 @@ def test_one_step_from_the_start_by_hand(start: Any) -> None:
             s = tuple(sorted({*state, new} - {old}))
             law[s] += p * min(1.0, det[s] / det[state]) / 4
             law[state] += p * (1 - min(1.0, det[s] / det[state])) / 4
-    counts = as_sets(tally(lambda rng: kdpp(g, 2, rng, steps=1, start=start), 1200, 6))
+    counts = as_sets(tally(lambda rng: kdpp(g, 2, rng, steps=1, start=start), 600, 6))
     assert chi_square(counts, law) > ACCEPTED
     other = as_sets(
-        tally(lambda rng: kdpp(g, 2, rng, steps=1, start={"uniform": "cholesky"}.get(start, "uniform")), 1200, 6)
+        tally(lambda rng: kdpp(g, 2, rng, steps=1, start={"uniform": "cholesky"}.get(start, "uniform")), 600, 6)
     )  # type: ignore[arg-type]
     assert chi_square(other, law) < REJECTED
 
