@@ -63,28 +63,48 @@ def test_where_the_part_is_used_up_the_whole_pool_is_picked_from(small_part: Non
     assert len({*learner.ask(30).tolist(), *learner.ask(30).tolist()}) == 60
 
 
-def test_people_get_typical_texts_before_the_whole_pool_is_prepared(small_part: None, tmp_path: Path) -> None:
-    texts, ready = Texts(2), threading.Event()
-    learn = texts._learn
-    texts._learn = lambda pool: ready.wait(30) and learn(pool)  # type: ignore[method-assign,assignment,return-value]
+def _until(held: Any) -> None:
+    end = time.monotonic() + 30
+    while not held() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert held()
+
+
+def _answer(session: Session, numbers: range) -> list[dict[str, Any]]:
+    """Label the items that come; these items."""
+    shown = []
+    for number in numbers:
+        shown.append(task := session.next("c", "ann"))
+        label = "good" if "fine" in task["item"]["text"] else "bad"
+        session.answer(str(number), "c", "ann", task["id"], task["shown"], label)
+    return shown
+
+
+@pytest.mark.parametrize("answers_before", [0, 8])
+def test_a_model_picks_from_the_part_before_the_whole_pool_is_prepared(small_part: None, answers_before: int) -> None:
+    """Also where answers of two classes came before the part was ready."""
+    texts, part_ready, whole_ready = Texts(2), threading.Event(), threading.Event()
+    learn, fitted = texts._learn, texts._fitted
+    texts._learn = lambda pool: whole_ready.wait(30) and learn(pool)  # type: ignore[method-assign,assignment,return-value]
+    texts._fitted = lambda some: part_ready.wait(30) and fitted(some)  # type: ignore[method-assign,assignment,return-value]
     learner = badge.ActiveLearner(TEXTS, texts, classes=["bad", "good"], seed=0, first="typiclust")
     session = Session(learner, Source("text", TEXTS, None), batch_size=6)
-
-    def until(held: Any) -> None:
-        end = time.monotonic() + 30
-        while not held() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert held()
-
-    until(lambda: len(learner.pending) > 0)
-    task = session.next("c", "ann")
-    assert task["batch"] is not None and "typical" in task["why"]
-    for number in range(6):
-        label = "good" if "fine" in task["item"]["text"] else "bad"
-        task = session.answer(str(number), "c", "ann", task["id"], task["shown"], label)["next"]
-    assert not session.picker.guess
-    ready.set()
-    until(lambda: session.picker.guess)
+    assert all(task["batch"] is None for task in _answer(session, range(answers_before)))
+    part_ready.set()
+    _until(lambda: len(learner.pending) >= 6)
+    part = texts.part(TEXTS)
+    assert part is not None
+    first = _answer(session, range(20, 26))[1:]  # one was shown before
+    assert all(task["batch"] is not None and "typical" in task["why"] for task in first)
+    _until(lambda: session.picker.guess)
+    assert any(task["guesses"] for task in _answer(session, range(30, 42))) and not whole_ready.is_set()
+    assert "of 40 items are nearest" in " ".join(session.picker.why.values())
+    places = set(part[0].tolist())
+    assert {*(id for batch in learner.batches for id in batch.tolist())} <= places
+    whole_ready.set()
+    _until(lambda: learner._work.is_prepared)
+    _answer(session, range(100, 118))
+    _until(lambda: not {*(id for batch in learner.batches for id in batch.tolist())} <= places)
     session.close()
 
 

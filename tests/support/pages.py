@@ -70,6 +70,7 @@ def command(arguments: list[str], folder: Path, log: Path) -> None:
 
     torch.set_num_threads(1)
     os.environ["HF_HUB_CACHE"] = str(folder / "no-encoder-is-installed")
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     os.chdir(folder)
     printed = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (sys.stdout, sys.stderr):

@@ -1,12 +1,13 @@
 """One person at the labelling page, at a steady rate, over HTTP: how many answers were picks, and what they are worth.
 
-    python tests/support/simulate_person.py banking77.jsonl.xz --rate 3 --answers 300 --strategy badge --seed 0
-    python tests/support/simulate_person.py banking77.jsonl.xz --encoder hf:folder --out runs.jsonl
+    python tests/support/simulate_person.py banking77.jsonl.xz --rate 3 --answers 300 --seed 0
+    python tests/support/simulate_person.py banking77.jsonl.xz --encoder hf:folder --strategy rand --out runs.jsonl
     python tests/support/simulate_person.py --table runs.jsonl
 
 The file has a `text`, a `label` and a `split` in each line. The pool is the split "train", the rest tests. After the run the
-labels are taken in the order given; the page's own model is trained on the first 50, 100, … of them, and tested. With --out
-the result is appended to a file, and --table prints a table of such a file. Other options go to `badge label`.
+labels are taken in the order given; the page's own model is trained on the first 25, 50, … of them, and tested. With --out
+the result is appended to a file, and --table prints the tables of such a file. Other options go to `badge label`. The page
+starts without kept embeddings, as on the first day.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from pages import Server
 
 
 def run(
-    file: Path, rate: float, answers: int, strategy: str, seed: int, encoder: str, options: list[str], step: int = 50
+    file: Path,
+    rate: float,
+    answers: int,
+    strategy: str | None,
+    seed: int,
+    encoder: str,
+    options: list[str],
+    step: int = 25,
 ) -> dict[str, Any]:
     with lzma.open(file, "rt") as lines:
         rows = [json.loads(line) for line in lines]
@@ -37,16 +45,16 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "pool.jsonl").write_text("\n".join(json.dumps({"text": row["text"]}) for row in pool) + "\n")
         (Path(folder) / "classes.txt").write_text("\n".join(map(str, names)) + "\n")
-        server = Server(Path(folder), "pool.jsonl", "--classes", "classes.txt", "--strategy", strategy,
-                        "--seed", str(seed), "--encoder", encoder, *options, seconds=120)  # fmt: skip
+        asked = ("--encoder", encoder, "--seed", str(seed), *(() if strategy is None else ("--strategy", strategy)))
+        server = Server(Path(folder), "pool.jsonl", "--classes", "classes.txt", *asked, *options, seconds=120)
         given, kinds, waits = label(server, pool, rate, answers)
         server.kill()
-        asks = [e for e in badge.journal.read(Path(folder) / "pool.labels.jsonl") if e["event"] == "ask"]
+        events = list(badge.journal.read(Path(folder) / "pool.labels.jsonl"))
     first = next((place for place, kind in enumerate(kinds) if kind == "model"), None)
     after = kinds[first:] if first is not None else []
     return {
         "file": file.name,
-        "strategy": strategy,
+        "strategy": next(event["strategy"] for event in events if event["event"] == "learner"),
         "model": "words" if encoder == "none" else "encoder",
         "seed": seed,
         "rate": rate,
@@ -54,7 +62,7 @@ def run(
         "picks": round(sum(kind != "gap" for kind in kinds) / len(kinds), 4),
         "first_model_pick": first,
         "picks_after_it": round(sum(kind == "model" for kind in after) / max(1, len(after)), 4),
-        "asks": len(asks),
+        "asks": sum(event["event"] == "ask" for event in events),
         "median_reply_ms": round(1000 * float(np.median(waits)), 1),
         "accuracy": curve(rows, pool, names, given, step, None if encoder == "none" else encoder),
     }
@@ -100,19 +108,36 @@ def curve(
 
 
 def table(file: Path) -> str:
-    """Accuracies by number of labels, badge against random order: means over seeds."""
+    """Shares of answers that were picks by rate, and what picks save against random order: means over seeds."""
     runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    lines = []
+    shares = ["| texts, model | strategy | answers a second | picks | of a model from answer |",
+              "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    saved = ["| texts, model | labels | random order | picks | as good as random order after | labels saved |",
+             "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
     for data, model in sorted({(one["file"], one["model"]) for one in runs}):
         here = [one for one in runs if (one["file"], one["model"]) == (data, model)]
-        for labels in sorted({int(n) for one in here for n in one["accuracy"]}):
-            cells = []
-            for strategy in ("badge", "rand"):
-                found = [one["accuracy"][str(labels)] for one in here
-                         if one["strategy"] == strategy and str(labels) in one["accuracy"]]  # fmt: skip
-                cells.append(f"{np.mean(found):.1%} ({min(found):.1%} to {max(found):.1%})" if found else "–")
-            lines.append(f"| {data.split('.')[0]}, {model} | {labels} | {' | '.join(cells)} |")
-    return "\n".join(["| texts, model | labels | picks | random order |", "| --- | --- | --- | --- |", *lines])
+        picked = [one for one in here if one["strategy"] != "rand"]
+        name = f"{data.split('.')[0]}, {model}"
+        for rate in sorted({one["rate"] for one in picked}):
+            at = [one for one in picked if one["rate"] == rate]
+            first = " and ".join(str(1 + one["first_model_pick"]) for one in at)
+            each = " and ".join(f"{one['picks']:.1%}" for one in at)
+            shares.append(f"| {name} | {at[0]['strategy']} | {rate:g} | {each} | {first} |")
+        labels, ours = mean_curve(picked)
+        _, theirs = mean_curve([one for one in here if one["strategy"] == "rand"])
+        for place in range(3, len(labels), 4):
+            needed = float(np.interp(theirs[place], np.maximum.accumulate(ours), labels))
+            saved.append(
+                f"| {name} | {labels[place]} | {theirs[place]:.1%} | {ours[place]:.1%} | {needed:.0f} | "
+                f"{1 - needed / labels[place]:.0%} |"
+            )
+    return "\n".join([*shares, "", *saved])
+
+
+def mean_curve(runs: list[Any]) -> tuple[list[int], Any]:
+    """Numbers of labels, and the mean accuracy of runs after each."""
+    labels = sorted(map(int, runs[0]["accuracy"]))
+    return labels, np.mean([[one["accuracy"][str(n)] for n in labels] for one in runs], axis=0)
 
 
 def main() -> None:
@@ -123,7 +148,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="none")
     parser.add_argument("--rate", type=float, default=1.0, help="answers a second")
     parser.add_argument("--answers", type=int, default=200)
-    parser.add_argument("--strategy", default="badge")
+    parser.add_argument("--strategy", help="default: what the page takes")
     parser.add_argument("--seed", type=int, default=0)
     given, options = parser.parse_known_args()
     asked = vars(given)

@@ -40,7 +40,7 @@ def label(
     ] = None,
     strategy: Annotated[
         str | None,
-        Option(help=f"What picks: {KNOWN}. (default: auto for up to 10,000 texts, else badge)"),
+        Option(help=f"What picks: {KNOWN}. (default: auto for up to 20,000 texts, else badge)"),
     ] = None,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
     of: Annotated[int, Option(min=1, help="Number of people who label each item.")] = 1,

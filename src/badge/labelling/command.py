@@ -22,7 +22,7 @@ from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
 
 #: `auto` compares all pairs of items: with more of them it would keep people waiting.
-MOST_FOR_AUTO = 10_000
+MOST_FOR_AUTO = 20_000
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from badge.errors import BadgeError, InputError
 from badge.labelling.sources import Id
 from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
-from badge.training.fit import prepared, prepared_part
 
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
@@ -26,8 +25,8 @@ class Picker:
     of it. `why` says of picked items why they were picked; `trouble` what went wrong last.
     """
 
-    def __init__(self, learner: ActiveLearner, size: int, batch_size: int, of: int) -> None:
-        self.learner, self.size, self.batch_size, self.of = learner, size, batch_size, of
+    def __init__(self, learner: ActiveLearner, batch_size: int, of: int) -> None:
+        self.learner, self.batch_size, self.of = learner, batch_size, of
         self.is_out: Callable[[Id], bool] = lambda id: False  # whether somebody has an item
         self.picked: Callable[[], None] = lambda: None  # called after each batch
         self.why: dict[Id, str] = {}
@@ -66,8 +65,8 @@ class Picker:
 
     def _run(self) -> None:
         if self.learner.team.starts_typical and not self._queue() and not self.learner.labels:
-            self._trying(self._fill_from_part)
-        self._trying(self._first)
+            self._trying(self._fill)
+        threading.Thread(target=self._trying, args=(self._prepare,), name="badge-preparing", daemon=True).start()
         while True:
             self._changed.wait()
             self._changed.clear()
@@ -88,17 +87,12 @@ class Picker:
                 traceback.print_exc(file=sys.stderr)
             return False
 
-    def _first(self) -> None:
-        """What takes long and can be done before there are labels, as an encoder's pass over the pool."""
-        prepared(self.learner.trainer, self.learner.pool)
-        if len(self._queue()) >= self.batch_size:
+    def _prepare(self) -> None:
+        """Prepare the whole pool. Meanwhile batches of a large one come from a part of it."""
+        self.learner.team.prepare()
+        if not self.why and len(self._queue()) >= self.batch_size:  # the page was started again
             self._explain()
-
-    def _fill_from_part(self) -> None:
-        """Two batches for the time until the whole of a large pool is prepared; a model picks the second anew."""
-        self._fill()
-        if prepared_part(self.learner.trainer, self.learner.pool) is not None:
-            self._next = self._ask()
+        self.wake()
 
     def _fill(self) -> None:
         while not self._ended and self.learner.left > 0 and self._is_low():
@@ -128,7 +122,7 @@ class Picker:
         self.busy = True
         wanted = min(k or self.batch_size, self.learner.left)
         try:
-            ids: list[Id] = self.learner.ask(wanted, people=self.of).tolist()
+            ids = self.learner.team.ask(wanted, people=self.of)
             self._number(ids, more)
             self._explain()
             self.trouble = None
@@ -166,6 +160,6 @@ class Picker:
         except InputError:  # no model picked them
             self.why.update(dict.fromkeys(ids, TYPICAL if self.learner.team.starts_typical else RANDOM))
             return
-        self.why.update(zip(ids, reasons(why, self.size), strict=True))
+        self.why.update(zip(ids, reasons(why, int(why.coverage.sum())), strict=True))
         guesses = self.learner.team.guesses(ids, GUESSES)
         self.guess.update(zip(ids, guesses or [], strict=False))

@@ -51,7 +51,7 @@ class Session:
     ) -> None:
         self.learner, self.source, self.of, self.adjudicator = learner, source, of, adjudicator
         self.items, self.team, self.test_first = Items(source), learner.team, test_first
-        self.picker = Picker(learner, len(source), batch_size, of)
+        self.picker = Picker(learner, batch_size, of)
         self.board = Board(learner, source, of, about)
         self.exports = Exports(learner, self.items)
         self._loans = Loans(loan_seconds, file=loans)

@@ -31,6 +31,7 @@ from badge.learner.ids import Ids, listed, own_ids
 from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
+from badge.learner.part import Part
 from badge.learner.team import Team
 from badge.learner.transfer import imported
 from badge.learner.work import Snapshot, Work, without_taken
@@ -137,6 +138,7 @@ class ActiveLearner:
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None
+        self._part: Part | None = None  # of a large pool, while the page waits for the rest of it
         self._story: Story | None = None  # as far as `history` was read
 
     # -- ask and tell --------------------------------------------------------------------------------------------
@@ -164,8 +166,13 @@ class ActiveLearner:
             JournalError: the journal cannot be written. Nothing was asked then.
         """
         k, people, progress = whole(k, "k"), whole(people if of is None else of, "people"), flag(progress, "progress")
-        book, work = self._book, self._work
-        with work.busy(), bar("train · predict · pick", 3, progress) as advance:
+        with bar("train · predict · pick", 3, progress) as advance:
+            return self._asked(k, people, lambda now: self._work.batch(now, k, not self._book.shared, advance))
+
+    def _asked(self, k: int, people: int, batch: Callable[[Snapshot], e.Ask]) -> NDArray[Any]:
+        """Pick a batch on a snapshot, and write down what of it is still free."""
+        book = self._book
+        with self._work.busy():
             with book.lock(writing=True):
                 ledger = book.ledger()
                 now = Snapshot.of(ledger)
@@ -175,9 +182,9 @@ class ActiveLearner:
                         f"asked for {k} of {len(now.candidates)} candidates ({len(ledger.labels)} of "
                         f"{book.ids.length} are labelled, {len(ledger.pending)} pending{skipped})"
                     )
-            batch = work.batch(now, k, not book.shared, advance)
+            picked = batch(now)
             with book.lock(writing=True):
-                record = without_taken(batch, book.ledger(), now.number)
+                record = without_taken(picked, book.ledger(), now.number)
                 event = book.append(replace(record, people=people))
         self._notify(event)
         return book.ids.array(record.ids)

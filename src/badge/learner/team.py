@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from badge.core.rng import derive
 from badge.errors import InputError
 from badge.journal import Event
@@ -17,6 +15,8 @@ from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.calls import Checked
 from badge.learner.ledger import Ledger
+from badge.learner.part import Part
+from badge.learner.work import Snapshot
 
 if TYPE_CHECKING:
     from badge.learner.learner import ActiveLearner
@@ -38,6 +38,36 @@ class Team:
 
     def __init__(self, learner: ActiveLearner) -> None:
         self._learner, self._book = learner, learner._book
+
+    # -- picking -------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Do what takes long and needs no labels, as an encoder's pass over the pool; of a large pool a part first."""
+        self._learner._work.prepare_part()
+        self._learner._work.prepare()
+
+    def ask(self, k: int, people: int = 1) -> list[Id]:
+        """As `learner.ask`. While another thread prepares a large pool, train on the part that is ready and pick from it."""
+        learner = self._learner
+        part = learner._part = self._part_now(k)
+        if part is None:
+            return list(learner.ask(k, people).tolist())
+        ids: list[Id] = learner._asked(k, people, lambda now: part.batch(now, k)).tolist()
+        number, ask = self._book.look(lambda now: now.asks[-1])
+        why = part.explained(ids) if ids and ask.select_seconds is not None else None
+        if why is not None:
+            learner._explained = (number, why)
+        return ids
+
+    def _part_now(self, k: int) -> Part | None:
+        """The part to pick from; None: the whole pool is ready, or has no part, or none with k candidates."""
+        work, part = self._learner._work, self._learner._part
+        if work.is_prepared or work.remembers:
+            return None
+        if part is None:
+            ready = work.prepare_part()
+            part = None if ready is None else Part(work, *ready)
+        return part if part is not None and self._book.look(lambda now: part.holds(Snapshot.of(now), k)) else None
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -199,10 +229,9 @@ class Team:
 
     def guesses(self, ids: Sequence[Id], most: int) -> list[list[tuple[int, float]]] | None:
         """The likeliest classes of examples by the last model, as numbers and probabilities; None: there is no model."""
-        last = self._learner._work.last_outputs
-        if last is None:
+        rows = (self._learner._part or self._learner._work).probabilities(self._learner.positions(ids))
+        if rows is None:
             return None
-        rows = last.probabilities[:].index_select(0, torch.from_numpy(self._learner.positions(ids)))
         best = rows.float().topk(min(most, rows.shape[1]), dim=1)
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         return [list(zip(row, shares, strict=True)) for row, shares in pairs]

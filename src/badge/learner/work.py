@@ -93,7 +93,7 @@ class Work:
 
     def __init__(self, pool: Any, ids: Ids, trainer: Any, predict: Callable[[Any, Any], Outputs], seed: int) -> None:
         self.pool, self.ids, self.trainer, self.predict, self.seed = pool, ids, trainer, predict, seed
-        self.busy = ThreadLock()
+        self.busy, self._preparing, self._preparing_part = ThreadLock(), ThreadLock(), ThreadLock()
         #: what the last training, prediction and selection took
         self.seconds: dict[str, float] = {"train": 0.0, "predict": 0.0, "select": 0.0}
         self._trained: tuple[object, Any] | None = None  # (which labels, the model of them)
@@ -107,11 +107,22 @@ class Work:
         self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
         self._blank = {} if self._memory is None else plain_state(self._memory)
 
-    def _examples(self) -> Any:
+    def prepare_part(self) -> tuple[IntArray, Any] | None:
+        """Positions in the part of a large pool that its trainer prepares first, and their rows; None: it has no part."""
+        with self._preparing_part():
+            return prepared_part(self.trainer, self.pool)
+
+    def prepare(self) -> Any:
         """The pool as the trainer sees it, made when it is first needed: an encoder may have to go over it."""
-        if self._seen is None or self._seen[0] is not self.trainer:
-            self._seen = (self.trainer, prepared(self.trainer, self.pool))
-        return self._seen[1]
+        with self._preparing():
+            if not self.is_prepared:
+                self._seen = (self.trainer, prepared(self.trainer, self.pool))
+            assert self._seen is not None
+            return self._seen[1]
+
+    @property
+    def is_prepared(self) -> bool:
+        return self._seen is not None and self._seen[0] is self.trainer
 
     def model(self, state: Snapshot, keep: bool = True) -> Any:
         """The model of a snapshot, from scratch; the same one as long as the labels are the same."""
@@ -123,7 +134,7 @@ class Work:
             self._trained = self._predicted = None  # frees the old one before the new one is made
         started = time.perf_counter()
         rng = derive(self.seed, "train", state.label_round)
-        model = fit_model(self.trainer, take(self._examples(), state.labeled), state.targets, rng)
+        model = fit_model(self.trainer, take(self.prepare(), state.labeled), state.targets, rng)
         self.seconds["train"] = time.perf_counter() - started
         log.info("trained on %d labels in %.2f s", len(state.labeled), self.seconds["train"])
         if keep:
@@ -135,13 +146,18 @@ class Work:
         """What the last model says about the whole pool, if one is kept."""
         return None if self._predicted is None else self._predicted[1]
 
+    def probabilities(self, positions: IntArray) -> torch.Tensor | None:
+        """What the last model says about some positions, if it is kept."""
+        said = self.last_outputs
+        return None if said is None else said.probabilities[:].index_select(0, torch.from_numpy(positions))
+
     def outputs(self, state: Snapshot, keep: bool = True) -> Outputs:
         """What the model of a snapshot says about the whole pool; row numbers are positions."""
         if self._predicted is not None and self._predicted[0] == state.taught:
             return self._predicted[1]
         model = self.model(state, keep)
         started = time.perf_counter()
-        outputs = self._predicted_by(model, state, self._examples())
+        outputs = self._predicted_by(model, state, self.prepare())
         if len(outputs) != self.ids.length:
             raise InputError(f"predict gave {len(outputs)} rows for a pool of {self.ids.length}")
         self.seconds["predict"] = time.perf_counter() - started
@@ -191,6 +207,11 @@ class Work:
         seconds = self.seconds["select"]
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the strategy has a memory."""
+        return self._memory is not None
+
     def _check_embeddings(self) -> None:
         """Trees on NaN have no embeddings. That is said before labels are paid for."""
         reads = strategies.declaration(self.strategy).reads if isinstance(self.given, str) else ()
@@ -220,14 +241,14 @@ class Work:
         self, strategy: Strategy, given: Outputs | None, state: Snapshot, k: int, rng: np.random.Generator
     ) -> IntArray:
         """Picks from `given`, or from what the trainer sees: of the whole pool, or of the part that it prepares first."""
-        part = prepared_part(self.trainer, self.pool) if given is None else None
+        part = self.prepare_part() if given is None else None
         if part is not None:
             places, rows = part
             candidates, labeled = (np.flatnonzero(np.isin(places, ids)) for ids in (state.candidates, state.labeled))
             if len(candidates) >= k:
                 outputs = Outputs(embeddings=rows)
                 return places[choose(Request(strategy, k, rng, Listed(candidates), outputs[labeled]), outputs)]
-        outputs = given or Outputs(embeddings=self._examples())
+        outputs = given or Outputs(embeddings=self.prepare())
         return choose(Request(strategy, k, rng, Listed(state.candidates), outputs[state.labeled]), outputs)
 
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
