@@ -10,36 +10,58 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import badge
 from badge.labelling import encoders, models
-from badge.labelling.encoders import installed_encoder
-from badge.labelling.models import Table, Texts, trainer_of
+from badge.labelling.encoders import installed_encoder, spread
+from badge.labelling.models import Table, Texts, predict_rows, trainer_of
+from badge.labelling.reducing import reduction
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
 from badge.labelling.sources import Source, open_source
+from badge.training.linear import fit_linear
 
 TEXTS = [f"a {'fine' if i % 2 else 'dull'} film of {i % 7} parts, number {i}" for i in range(200)]
 
 
 @pytest.fixture
 def small_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pool above 40 texts is a large one."""
-    monkeypatch.setattr(models, "TEXT_SAMPLE", 40)
-    monkeypatch.setattr(models, "TEXT_BLOCK", 33)
+    """A pool of 80 texts is a large one."""
+    for name, value in {"TEXT_SAMPLE": 60, "TEXT_BLOCK": 33, "TEXT_PART": 40}.items():
+        monkeypatch.setattr(models, name, value)
 
 
-def test_a_part_of_a_large_pool_is_prepared_like_the_whole(small_part: None) -> None:
+def test_a_part_of_a_large_pool_is_prepared_first(small_part: None) -> None:
     texts = Texts(2)
-    part = texts.part(TEXTS)
-    assert (
-        part is not None and len(part[0]) == len(set(part[0].tolist())) == 40 and part[0][[0, -1]].tolist() == [0, 199]
-    )
+    part = texts.part(TEXTS, np.array([0, 1, 2]))
+    assert part is not None and len(part[1]) == len(part[0]) == 42
+    assert part[0][:3].tolist() == [0, 1, 2] and part[0][-1] == 199 and (np.diff(part[0]) > 0).all()
     rows = texts.prepare(TEXTS)
-    np.testing.assert_allclose(rows[part[0]], part[1], atol=1e-5)
     np.testing.assert_allclose(rows, texts.transform(TEXTS), atol=1e-5)
-    assert texts.part(TEXTS[:40]) is None  # a small one is prepared at once
+    assert texts.part(TEXTS[:79]) is None  # a small one is prepared at once
     assert len(pickle.dumps(texts)) < len(pickle.dumps((texts, rows))) / 2  # a saved model is without the pool
+    assert len(spread(200, 40, np.arange(100))) < 80  # no more labelled ones than others
+
+
+def test_the_reduction_keeps_what_the_exact_one_keeps() -> None:
+    counts = TfidfVectorizer(dtype=np.float32).fit_transform(TEXTS)
+    found = reduction(counts, 20).numpy()
+    np.testing.assert_allclose(found.T @ found, np.eye(20), atol=1e-4)
+    exact = np.linalg.svd(counts.toarray(), full_matrices=False)[1]
+    kept = np.linalg.norm(counts @ found, axis=0)
+    np.testing.assert_allclose(kept[:5], exact[:5], rtol=1e-3)
+    assert np.square(kept).sum() > 0.98 * np.square(exact[:20]).sum()
+    assert reduction(counts[:3], 20).shape[1] == 2  # two of the three are alike
+
+
+def test_a_linear_head_is_asked_without_a_copy_of_the_pool() -> None:
+    rows = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    head = fit_linear(rows, [0, 1, 2] * 10)[0].eval()
+    out, usual = predict_rows(head, rows), badge.predict(head, rows)
+    assert out.embeddings.data_ptr() == rows.data_ptr()
+    torch.testing.assert_close(out.probabilities, usual.probabilities)
 
 
 def test_the_first_batch_of_a_large_pool_comes_from_a_part_of_it(
@@ -81,12 +103,14 @@ def _answer(session: Session, numbers: range) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("answers_before", [0, 8])
-def test_a_model_picks_from_the_part_before_the_whole_pool_is_prepared(small_part: None, answers_before: int) -> None:
+def test_a_model_picks_from_the_part_before_the_whole_pool_is_prepared(
+    small_part: None, answers_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where answers of two classes came before the part was ready."""
     texts, part_ready, whole_ready = Texts(2), threading.Event(), threading.Event()
-    learn, fitted = texts._learn, texts._fitted
+    learn, fitted = texts._learn, Texts._fitted
     texts._learn = lambda pool: whole_ready.wait(30) and learn(pool)  # type: ignore[method-assign,assignment,return-value]
-    texts._fitted = lambda some: part_ready.wait(30) and fitted(some)  # type: ignore[method-assign,assignment,return-value]
+    monkeypatch.setattr(Texts, "_fitted", lambda own, some: part_ready.wait(30) and fitted(own, some))
     learner = badge.ActiveLearner(TEXTS, texts, classes=["bad", "good"], seed=0, first="typiclust")
     session = Session(learner, Source("text", TEXTS, None), batch_size=6)
     assert all(task["batch"] is None for task in _answer(session, range(answers_before)))

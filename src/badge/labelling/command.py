@@ -13,13 +13,14 @@ from badge.journal import read
 from badge.journal.events import Event
 from badge.labelling.encoders import installed_encoder
 from badge.labelling.guard import public_origin
-from badge.labelling.models import classes_of, trainer_of
+from badge.labelling.models import classes_of, predict_rows, trainer_of
 from badge.labelling.people import People, key_of
 from badge.labelling.saving import save_model
 from badge.labelling.server import app_of, is_local, serve, shown_host
 from badge.labelling.session import Session
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
+from badge.models import predict
 
 #: `auto` compares all pairs of items: with more of them it would keep people waiting.
 MOST_FOR_AUTO = 20_000
@@ -71,6 +72,7 @@ def run(source: Source, options: Options) -> None:
             strategy=_strategy(begun, options, source),
             seed=options.seed,
             journal=file,
+            predict=predict if options.multilabel else predict_rows,
             multilabel=options.multilabel,
             first=_first(begun, options, source.kind),
         )

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from badge.training import Frozen
 
+IntArray = NDArray[np.int64]
+
 #: small encoders of texts that are taken without being asked for, if the cache of Hugging Face has them
 KNOWN = (
     "sentence-transformers/all-MiniLM-L6-v2",
@@ -27,20 +29,32 @@ PART = 1_000
 class PartFirst(Frozen):
     """A frozen encoder that has a part of a large pool ready before the whole."""
 
-    _part: tuple[Any, NDArray[np.int64], Tensor] | None = None
+    _part: tuple[Any, IntArray, Tensor] | None = None
 
-    def part(self, pool: Any) -> tuple[NDArray[np.int64], Tensor] | None:
-        """Positions of PART texts, evenly spaced, and their embeddings; None: the pool is not much larger, or no texts."""
+    def part(self, pool: Any, also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
+        """Positions of PART texts and of `also`, and their embeddings; None: the pool is not much larger, or no texts."""
         if not isinstance(pool, list) or len(pool) < 2 * PART:
             return None
         if self._part is None or self._part[0] is not pool:
-            places = np.linspace(0, len(pool) - 1, PART).astype(np.int64)
+            places = spread(len(pool), PART, also)
             self._part = (pool, places, self.prepare([pool[place] for place in places.tolist()]))
         return self._part[1:]
 
     def __getstate__(self) -> dict[str, Any]:
         """For a saved model: without the pool."""
         return {**self.__dict__, "_part": None}
+
+
+def spread(length: int, count: int, also: IntArray | None = None) -> IntArray:
+    """Positions of `count` rows of a pool, evenly spaced, and of at most as many others, ascending.
+
+    >>> spread(9, 3, np.array([1, 8])).tolist()
+    [0, 1, 4, 8]
+    """
+    others = np.empty(0, np.int64) if also is None else also
+    if len(others) > count:
+        others = others[spread(len(others), count)]
+    return np.union1d(np.linspace(0, length - 1, count).astype(np.int64), others)
 
 
 def installed_encoder(kind: str, size: int) -> str | None:

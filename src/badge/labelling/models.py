@@ -17,17 +17,21 @@ from torch import Tensor, nn
 
 from badge.core.importing import imported
 from badge.errors import InputError, MissingExtraError
-from badge.labelling.encoders import PartFirst
+from badge.labelling.encoders import PartFirst, spread
 from badge.labelling.images import ImageFiles
+from badge.labelling.reducing import reduction
 from badge.labelling.sources import Kind
+from badge.models import predict
+from badge.outputs import Outputs
 from badge.training import Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
 IntArray = NDArray[np.int64]
 
-#: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once
-TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK = 256, 20_000, 10_000
+#: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once;
+#: texts of a large pool that are ready first: half a second
+TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART = 256, 20_000, 10_000, 5_000
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: files of which a progress bar is shown
@@ -50,6 +54,14 @@ def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str 
             raise InputError("--encoder reads texts or images, and this pool holds rows of a table")
         return PartFirst(encoder, progress=True)
     return {"text": Texts, "image": Images, "row": Table}[kind](classes)
+
+
+@torch.inference_mode()
+def predict_rows(model: Any, examples: Any) -> Outputs:
+    """`badge.predict`; the embeddings of a linear head are the rows that it reads, which are not copied."""
+    if isinstance(model, LinearHead) and isinstance(examples, Tensor) and examples.dtype == torch.float32:
+        return Outputs.from_logits(model(examples), examples)
+    return predict(model, examples)
 
 
 class _Prepared:
@@ -84,23 +96,23 @@ class Texts(_Prepared):
     of it, or from TEXT_SAMPLE texts of a larger one. So a round costs what a linear head on embeddings costs.
     """
 
-    _steps: tuple[Any, Any] | None = None  # vocabulary with weights, and reduction
+    _steps: tuple[Any, Tensor] | None = None  # vocabulary with weights, and reduction
     _part: tuple[Any, IntArray, Tensor] | None = None
 
-    def part(self, pool: Sequence[str]) -> tuple[IntArray, Tensor] | None:
-        """Positions of TEXT_SAMPLE texts, evenly spaced, and their rows; None: the pool is no larger than that."""
-        if len(pool) <= TEXT_SAMPLE:
+    def part(self, pool: Sequence[str], also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
+        """Positions of TEXT_PART texts and of `also`, and their rows; None: the pool is not much larger."""
+        if len(pool) < 2 * TEXT_PART:
             return None
         if self._part is None or self._part[0] is not pool:
-            places = np.linspace(0, len(pool) - 1, TEXT_SAMPLE).astype(np.int64)
-            self._part = (pool, places, self._fitted([pool[place] for place in places.tolist()]))
+            places = spread(len(pool), TEXT_PART, also)
+            self._part = (pool, places, Texts(self.classes).prepare([pool[place] for place in places.tolist()]))
         return self._part[1:]
 
     def _learn(self, pool: Sequence[str]) -> Tensor:
-        part = self.part(pool)
-        if part is None:
+        if len(pool) <= TEXT_SAMPLE:
             return self._fitted(list(pool))
-        rows = torch.empty(len(pool), part[1].shape[1])
+        columns = self._fitted([pool[place] for place in spread(len(pool), TEXT_SAMPLE).tolist()]).shape[1]
+        rows = torch.empty(len(pool), columns)
         for start in range(0, len(pool), TEXT_BLOCK):  # all at once would take some times the memory
             rows[start : start + TEXT_BLOCK] = self.transform(pool[start : start + TEXT_BLOCK])
         return rows
@@ -112,27 +124,22 @@ class Texts(_Prepared):
     def _fitted(self, texts: list[str]) -> Tensor:
         """Learn the steps from texts; the rows of these."""
         try:
-            from sklearn.decomposition import TruncatedSVD
             from sklearn.feature_extraction.text import TfidfVectorizer
         except ImportError:
             raise MissingExtraError("labelling texts", "scikit-learn", "label") from None
-        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2 if len(texts) > 100 else 1)
+        usual: dict[str, Any] = {"sublinear_tf": True, "dtype": np.float32}
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=2 if len(texts) > 100 else 1, **usual)
         try:
             counts = words.fit_transform(texts)
         except ValueError:  # no word at all, as in texts of other scripts or of single signs
-            words = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(1, 3))
+            words = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3), **usual)
             counts = words.fit_transform([text or " " for text in texts])
-        columns = min(TEXT_COLUMNS, min(counts.shape) - 1)
-        self._steps = words, TruncatedSVD(columns, n_iter=3, random_state=0).fit(counts) if columns >= 1 else None
+        self._steps = words, reduction(counts, min(TEXT_COLUMNS, max(1, min(counts.shape) - 1)))
         return self._reduced(counts)
 
     def _reduced(self, counts: Any) -> Tensor:
-        from sklearn.preprocessing import normalize
-
         assert self._steps is not None
-        if self._steps[1] is None:
-            return torch.from_numpy(counts.toarray().astype(np.float32))
-        return torch.from_numpy(normalize(self._steps[1].transform(counts)).astype(np.float32))
+        return nn.functional.normalize(torch.from_numpy(counts @ self._steps[1].numpy()), dim=1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_part": None}

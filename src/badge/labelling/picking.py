@@ -64,8 +64,7 @@ class Picker:
         return [id for id in self.learner.pending.tolist() if id not in test and id not in votes]
 
     def _run(self) -> None:
-        if self.learner.team.starts_typical and not self._queue() and not self.learner.labels:
-            self._trying(self._fill)
+        self._trying(self._fill)  # first, because the two would slow each other down
         threading.Thread(target=self._trying, args=(self._prepare,), name="badge-preparing", daemon=True).start()
         while True:
             self._changed.wait()

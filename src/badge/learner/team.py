@@ -43,7 +43,7 @@ class Team:
 
     def prepare(self) -> None:
         """Do what takes long and needs no labels, as an encoder's pass over the pool; of a large pool a part first."""
-        self._learner._work.prepare_part()
+        self._learner._work.prepare_part(self._book.look(Snapshot.of))
         self._learner._work.prepare()
 
     def ask(self, k: int, people: int = 1) -> list[Id]:
@@ -64,10 +64,11 @@ class Team:
         work, part = self._learner._work, self._learner._part
         if work.is_prepared or work.remembers:
             return None
+        state = self._book.look(Snapshot.of)
         if part is None:
-            ready = work.prepare_part()
+            ready = work.prepare_part(state)
             part = None if ready is None else Part(work, *ready)
-        return part if part is not None and self._book.look(lambda now: part.holds(Snapshot.of(now), k)) else None
+        return part if part is not None and part.holds(state, k) else None
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -107,10 +107,10 @@ class Work:
         self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
         self._blank = {} if self._memory is None else plain_state(self._memory)
 
-    def prepare_part(self) -> tuple[IntArray, Any] | None:
-        """Positions in the part of a large pool that its trainer prepares first, and their rows; None: it has no part."""
+    def prepare_part(self, state: Snapshot) -> tuple[IntArray, Any] | None:
+        """Positions in the part of a large pool that its trainer prepares first, with what is labelled by then, and rows."""
         with self._preparing_part():
-            return prepared_part(self.trainer, self.pool)
+            return prepared_part(self.trainer, self.pool, state.labeled)
 
     def prepare(self) -> Any:
         """The pool as the trainer sees it, made when it is first needed: an encoder may have to go over it."""
@@ -241,7 +241,7 @@ class Work:
         self, strategy: Strategy, given: Outputs | None, state: Snapshot, k: int, rng: np.random.Generator
     ) -> IntArray:
         """Picks from `given`, or from what the trainer sees: of the whole pool, or of the part that it prepares first."""
-        part = self.prepare_part() if given is None else None
+        part = self.prepare_part(state) if given is None else None
         if part is not None:
             places, rows = part
             candidates, labeled = (np.flatnonzero(np.isin(places, ids)) for ids in (state.candidates, state.labeled))

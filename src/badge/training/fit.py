@@ -16,8 +16,8 @@ class Trains(Protocol):
     """Anything that trains a new model on labelled examples; the same state of `rng` gives the same model.
 
     One that also has `prepare(pool)` sees every pool through it: `fit` gets rows of what it returns, the model predicts
-    on it (`badge.training.Frozen` is one). One that also has `part(pool)` prepares positions in a part of a large pool and
-    their rows, or None; the first batch is then picked from that part.
+    on it (`badge.training.Frozen` is one). One that also has `part(pool, also)` prepares a part of a large pool, with the
+    positions `also` in it, and returns positions and rows, or None; the first batch is then picked from that part.
     """
 
     def fit(self, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator) -> Any: ...
@@ -28,10 +28,12 @@ def prepared(trainer: Any, pool: Any) -> Any:
     return trainer.prepare(pool) if callable(getattr(trainer, "prepare", None)) else pool
 
 
-def prepared_part(trainer: Any, pool: Any) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Any] | None:
+def prepared_part(
+    trainer: Any, pool: Any, also: np.ndarray[Any, np.dtype[np.int64]]
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Any] | None:
     """Positions in a part of a large pool and their rows, from a trainer that has `part`; None: only the whole pool."""
     part = getattr(trainer, "part", None)
-    return part(pool) if callable(part) else None
+    return part(pool, also) if callable(part) else None
 
 
 def is_estimator(trainer: object) -> bool:
