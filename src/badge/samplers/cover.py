@@ -25,8 +25,8 @@ GROUP, BLOCK, PIVOTS = 256, 1024, 32
 MOST = 0.75
 #: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
 RANK, SAMPLE, LOOSE = 128, 512, 0.2
-#: After a pick: rows that tell which candidates lose, and the share of a bound that is worth working out.
-TOLD, SHARE = 64, 0.1
+#: After a pick: rows that tell which candidates lose, and the share of the largest bound that is worth working out.
+TOLD, SHARE = 64, 0.005
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ class Cover:
 
     def all_bounds(self, covered: Tensor) -> Tensor:
         """Upper bounds on the gains of all rows for several states of coverage [levels, N], without centres."""
-        dtype, through = self.features.dtype, self.sketched
+        dtype = self.features.dtype
         total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
-        lower, room = self.sq_norms - self.error(self.sq_norms, through), torch.empty_like(self.room)
+        lower, room = self.sq_norms - self.error(self.sq_norms), torch.empty_like(self.room)
         for i, one in enumerate(self.tiles):
-            rows = self.rows(one, through)
+            rows = self.features.rows(one)
             for other in self.tiles[i:]:
-                kappa = self.kernel.upper(self.products(rows, other, through), lower[one], self.sq_norms[other])
+                kappa = self.kernel.upper(self.products(rows, other, None), lower[one], self.sq_norms[other])
                 more = room[: kappa.numel()].view(kappa.shape)
                 for level, at in enumerate(covered):  # Σ u (κ − m)₊ = Σ u max(κ, m) − Σ u m
                     total[level, one] += torch.maximum(kappa, at[other], out=more) @ weights[other]
@@ -195,9 +195,10 @@ class Cover:
         changed = (rise > 0).nonzero()[:, 0]
         if not len(changed):
             return
-        some = changed[rise[changed].topk(min(TOLD, len(changed))).indices]
-        enough = SHARE * bounds * float(rise[some].sum() / rise.sum())
-        ids = [ids[self.lost(ids, some, before, self.sketched) > enough[ids]] for ids in torch.split(self.every, BLOCK)]
+        changed = changed[rise[changed].argsort()]
+        some = changed[torch.linspace(0, len(changed) - 1, min(TOLD, len(changed)), device=changed.device).long()]
+        enough = SHARE * float(bounds.max()) * float(rise[some].sum() / rise.sum())
+        ids = [ids[self.lost(ids, some, before, self.sketched) > enough] for ids in torch.split(self.every, BLOCK)]
         for group in torch.split(torch.cat(ids), BLOCK):
             bounds[group] -= self.lost(group, changed, before)
 

@@ -11,8 +11,8 @@ Gains only fall as rows are picked, so an old gain is an upper bound (Minoux 197
 gain found so far are worked out again. Two things keep the bounds of all other rows low.
 
 1. Before the first pick nothing is known, and the first picks lower every gain. So the first picks are guessed from a sample
-   of rows. One pass over half of all pairs (κ is symmetric) bounds the gains after several numbers of guesses. These bounds
-   hold as long as the picks are the guessed ones. Sketches of the rows take the place of the rows in this pass.
+   of rows. One pass over half of all pairs (κ is symmetric) bounds the gains after several numbers of guesses. Such a bound
+   holds once its guesses are among the picks, in whatever order.
 2. A pick raises the coverage of the rows near it. Only rows that gained there lose, and they lose at least what a sum over
    any part of these rows says. So each pick lowers the bounds of the rows around it at once (`Cover.lower`).
 
@@ -42,9 +42,9 @@ TIE = 1e-9
 #: Candidates worked out together: the first time in one pick, and at most.
 FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
-LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)
 #: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
-SHORTLIST = ((512, 2048), (2048, 128))
+SHORTLIST = ((512, 4096), (2048, 1024), (8192, 128))
 
 
 @sampler
@@ -91,7 +91,7 @@ def coverage(
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
     picks: list[int] = []
     guesses, levels = first_pass(cover, k) if cover.centres is None else ([], {0: cover.bounds(cover.every)})
-    bounds = levels[0]
+    bounds = levels.pop(0)
     while len(picks) < k:
         pick = best(cover, bounds)
         if pick is None:
@@ -100,9 +100,10 @@ def coverage(
         bounds[pick] = -torch.inf
         before = cover.covered
         cover.add(features.rows(slice(pick, pick + 1)))
-        if len(picks) in levels and picks == guesses[: len(picks)]:
-            bounds = torch.minimum(bounds, levels[len(picks)])
-        else:
+        reached = [level for level in levels if set(guesses[:level]) <= set(picks)]
+        for level in reached:
+            bounds = torch.minimum(bounds, levels.pop(level))
+        if not reached:
             cover.lower(bounds, before)
     return np.array(picks, dtype=np.int64)
 
@@ -112,13 +113,18 @@ def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
     guess, n = copy(cover), len(cover.every)
     picks: list[int] = []
     covered = {0: guess.covered}
+    about = guess.weights.new_full((n,), torch.inf)
     while len(picks) < min(k - 1, max(LEVELS)):
-        some = cover.every
-        for targets, left in SHORTLIST:
-            about = sampled(guess, some, targets)
-            about[torch.isin(some, some.new_tensor(picks))] = -torch.inf
-            some = some[about.topk(min(n, left)).indices]
+        stale = about > -torch.inf
+        (targets, left), *finer = SHORTLIST
+        while bool((again := stale[some := about.topk(min(n, left)).indices]).any()):  # gains at a part only fall too
+            some = some[again]
+            about[some] = sampled(guess, some, targets)
+            stale[some] = False
+        for targets, left in finer:
+            some = some[sampled(guess, some, targets).topk(min(len(some), left)).indices]
         picks.append(int(some[guess.bounds(some).argmax()]))
+        about[picks[-1]] = -torch.inf
         guess.add(cover.features.rows(slice(picks[-1], picks[-1] + 1)))
         if len(picks) in LEVELS:
             covered[len(picks)] = guess.covered
@@ -145,7 +151,7 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
             return int((gains >= leader * (1 - TIE)).nonzero()[0]) if leader > 0 else None
         top = left[bounds[left].topk(min(batch, len(left))).indices]
         if not fresh[top[0]]:
-            stale = top[~fresh[top]]
+            stale = top[fresh[top].cumsum(0) == 0]  # those with a bound above all fresh ones
             bounds[stale] = torch.minimum(bounds[stale], cover.bounds(stale))
             fresh[stale] = True
             batch = min(2 * batch, MANY)
