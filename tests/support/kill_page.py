@@ -52,11 +52,11 @@ def served(folder: Path, port: int) -> int:
 
 
 def answers(folder: Path, port: int, confirmed: list[tuple[str, str]], seconds: float) -> None:
-    """Answer until the server is gone, so many seconds after its first reply; what it confirms is noted."""
+    """Answer until the server is gone, `seconds` after its first reply; what it confirms is noted."""
     home, log = f"http://127.0.0.1:{port}", folder / "server.log"
     while not (link := re.search(r"http\S+token=\S+", log.read_text() if log.exists() else "")):
         time.sleep(0.01)
-    with httpx.Client(base_url=home, headers={"origin": home}, timeout=30) as client:
+    with httpx.Client(base_url=home, headers={"origin": home}, timeout=None) as client:
         while True:
             try:
                 client.get(link[0])
@@ -116,6 +116,7 @@ def main(folder: Path, times: int, seed: int) -> None:
             kills += 1
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            os.kill(pid, signal.SIGKILL)  # whatever went wrong, nobody waits for a server that lives
             os.waitpid(pid, 0)
         if check(folder / "pool.labels.jsonl", confirmed) > ITEMS // 2:
             labels, journals = labels + len(confirmed), journals + 1
