@@ -35,7 +35,6 @@ def command(words: tuple[str, ...]) -> Any:
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_no_option_is_cut(words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("TERMINAL_WIDTH", str(columns))
     shown = CliRunner().invoke(app, [*words, "--help"])
     assert shown.exit_code == 0 and "[bold]" not in shown.output and "Examples" not in shown.output[:60]
     for option in command(words).params:
