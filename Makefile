@@ -13,8 +13,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	@touch $(INSTALLED)
 
+# One process more than there are cores: some tests wait for a browser, a cluster or a process that they started.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 test: $(INSTALLED)  ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST)
 
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= $(shell python3.10 --version >/dev/null 2>&1 && echo python3.10 || echo $(PYTHON))
@@ -28,7 +31,7 @@ $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	@touch $@
 
 test-oldest: $(OLDEST)/.installed  ## the suite, or TESTS of it, with the oldest versions that are supported
-	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist worksteal $(TESTS)
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python $(PYTEST) $(TESTS)
 
 STUDIO := .venv-label-studio
 $(STUDIO)/.installed:
