@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ def test_sources(tmp_path: Path) -> None:
     assert source.pool[0] == 'two\nlines, "quoted"' and source.ids == ["k1", "k2"]
     assert source.shown(1) == {"kind": "text", "text": "short", "fields": [["stars", "1"]]}
     rows = open_source(tmp_path / "a.csv", id="key")
+    assert "--text" not in rows.understood
     assert rows.kind == "row" and rows.shown(1)["fields"] == [["review", "short"], ["stars", "1"]]
     (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "x"}\n{"id": 9, "text": "y"}\n')
     assert open_source(tmp_path / "a.jsonl").ids == [7, 9]
@@ -48,6 +51,15 @@ def test_sources(tmp_path: Path) -> None:
     assert open_source(tmp_path / "a.parquet").pool == ["p", "q"]
 
 
+def test_a_file_that_is_not_there_is_said_before_torch_is_loaded(tmp_path: Path) -> None:
+    program = (
+        "import sys; from badge.cli import main; sys.argv = ['badge', 'label', 'nothing.csv', '--classes', 'a,b']\n"
+        "try: main()\nexcept SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout == "2 False\n" and done.stderr.startswith("error: there is no nothing.csv")
+
+
 def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
     """Semicolons, commas in texts and numbers, Windows-1252: as a person sees it in the spreadsheet."""
     (tmp_path / "a.csv").write_bytes("id;text;preis\n1;gut, schön;0,5\n2;mäßig;1,25\n".encode("cp1252"))
@@ -55,6 +67,10 @@ def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
     assert (source.ids, source.pool) == (["1", "2"], ["gut, schön", "mäßig"])
     assert source.shown(1)["fields"] == [["preis", "1.25"]]
     assert source.understood == "a.csv: 2 rows, delimiter ';', decimal comma, header, windows-1252"
+    (tmp_path / "a.csv").write_text("nr;anfrage\n1;wo ist mein Paket\n2;die Schuhe sind zu klein\n")
+    assert (
+        "labelled row by row: for the texts of a column, --text 'anfrage'" in open_source(tmp_path / "a.csv").understood
+    )
     (tmp_path / "a.csv").write_text("ville;2019;2020\nParis;1;2\nLyon;3;4\n")  # may look like values
     assert open_source(tmp_path / "a.csv", text="ville").pool == ["Paris", "Lyon"]
     for encoding in ("utf-16", "utf-8-sig"):
@@ -76,6 +92,7 @@ def test_the_table_of_a_european_spreadsheet(tmp_path: Path) -> None:
         ("a.csv", "id,text\n1,x\n1,y\n", "stands at items 1 and 2"),
         ("a.csv", "text\nonly\n", "at least 2"),
         ("a.csv", "a,b\n1\n2,3\n", "line 2 has 1 cell, the first row 2"),
+        ("a.csv", "text\na film, dull\na film, fine\n", "line 2 has 2 cells, the first row 1"),
         ("a.jsonl", '{"text": "x"}\nnope\n', "line 2 is no JSON"),
         ("a.jsonl", "[1]\n[2]\n", "line 1 is a list"),
         ("a.doc", "x", "a.doc is none of .csv"),

@@ -277,6 +277,7 @@ def test_width_accessibility_and_hostile_texts(browser: Any, tmp_path: Path, wid
         page = ann.page
         assert ann.text().startswith("<script>") and page.title() == "Label · badge"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.query_selector("header").bounding_box()["height"] < 70  # one line, on a phone too
         check(page)
         page.keyboard.press("/")
         page.keyboard.type("number_35")

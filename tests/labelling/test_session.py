@@ -306,7 +306,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     team = label("good,bad,unclear", "--port", "0", "--host", "0.0.0.0")
     assert team.exit_code == 0 and "lets others on the network in" in team.output
     assert served[-1] == (["good", "bad", "unclear"], 80, "0.0.0.0")
-    assert isinstance(label("bad,good", "--port", "0").exception, JournalError)
+    other = label("bad,good", "--port", "0").exception  # a class was added, so somebody has worked with it
+    assert isinstance(other, JournalError) and "delete it" not in str(other)
+    label("good,bad", "--port", "0", "--journal", "tried.jsonl")
+    tried = label("bad,good", "--port", "0", "--journal", "tried.jsonl").exception
+    assert isinstance(tried, JournalError) and "it holds no answers: delete it, or give --journal" in str(tried)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -93,6 +93,8 @@ def test_links_roles_and_taking_a_link_back(visit: Visit, served: Serve) -> None
     ann = visit(by_name["ann"])
     ann.page.click("text=Team")
     ann.page.wait_for_selector("#people td:has-text('ben')")
+    assert ann.page.evaluate("(t => t.scrollWidth <= t.parentElement.clientWidth)(document.querySelector('#people'))")
+    assert ann.page.locator("#people th").count() == 7  # one hour, in which ben labelled
     ann.page.click("#people tr:has-text('ben') >> text=Take the link back")
     ann.page.wait_for_selector("#people tr:has-text('ben') >> text=New link")
     ben.page.keyboard.press("1")

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from badge.errors import InputError
+from badge.errors import InputError, JournalError
 from badge.journal import read
 from badge.journal.events import Event
 from badge.labelling.encoders import installed_encoder
@@ -64,18 +64,25 @@ def run(source: Source, options: Options) -> None:
         begun = next((event for event in events if event["event"] == "learner"), None)
         known = _known_classes(begun, events)
         more = names[len(known) :] if known and names[: len(known)] == known else []
-        learner = ActiveLearner(
-            source.pool,
-            trainer,
-            classes=known if more else names,
-            ids=source.ids,
-            strategy=_strategy(begun, options, source),
-            seed=options.seed,
-            journal=file,
-            predict=predict if options.multilabel else predict_rows,
-            multilabel=options.multilabel,
-            first=_first(begun, options, source.kind),
-        )
+        try:
+            learner = ActiveLearner(
+                source.pool,
+                trainer,
+                classes=known if more else names,
+                ids=source.ids,
+                strategy=_strategy(begun, options, source),
+                seed=options.seed,
+                journal=file,
+                predict=predict if options.multilabel else predict_rows,
+                multilabel=options.multilabel,
+                first=_first(begun, options, source.kind),
+            )
+        except JournalError as error:
+            if begun is None or any(event["event"] not in ("learner", "ask", "test") for event in events):
+                raise
+            raise JournalError(
+                f"{error.plain}; it holds no answers: delete it, or give --journal another name"
+            ) from None
         for name in more:
             learner.add_class(name)
         taken = _take_labels(learner, source)

@@ -1,7 +1,6 @@
 """The page of a team: who labelled how much and how fast, how far people agree, how good the model is."""
 
 from collections import Counter
-from datetime import datetime, timedelta, timezone
 from statistics import median
 from typing import Any
 
@@ -10,15 +9,14 @@ from badge.labelling.board import tested
 from badge.labelling.people import People
 from badge.learner import ActiveLearner
 
-#: hours that the table shows
-HOURS = 8
+#: hours that the table shows: the last in which somebody labelled
+HOURS = 6
 
 
 def dashboard(learner: ActiveLearner, people: People) -> dict[str, Any]:
     """Labels per person and hour, seconds per item (median), agreement, the learning curve."""
     told = learner.team.times()
-    now = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
-    hours = [(now - timedelta(hours=back)).isoformat()[:13] for back in range(HOURS)]
+    hours = sorted({tell.at[:13] for tell in told if tell.at}, reverse=True)[:HOURS]
     agreement = agreement_of(learner.votes)
     links = {person.name: person for person in people.named}
     rows = []

@@ -103,9 +103,17 @@ def open_source(
     rows = table.rows(id, text, label, guess)
     given = [None if name is None else [_word(value) for value in table.column(name)] for name in (label, guess)]
     if text is None:
-        return _checked(Source("row", rows, ids, None, understood, *given), path)
+        sentences = next((name for name in columns if _holds_sentences(table.column(name))), None)
+        hint = "" if sentences is None else f"; labelled row by row: for the texts of a column, --text {sentences!r}"
+        return _checked(Source("row", rows, ids, None, understood + hint, *given), path)
     texts = [str(_plain(value or "")) for value in table.column(text)]
     return _checked(Source("text", texts, ids, rows if any(rows) else None, understood, *given), path)
+
+
+def _holds_sentences(values: Sequence[Any]) -> bool:
+    """Whether the first values of a column have three words and more, on average."""
+    first = [value for value in values[:100] if isinstance(value, str) and value.strip()]
+    return bool(first) and sum(len(value.split()) for value in first) >= 3 * len(first)
 
 
 def _word(value: Any) -> str:

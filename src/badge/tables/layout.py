@@ -88,8 +88,8 @@ def detect(
     delimiter = "\t" if told.delimiter in ("tab", "\\t") else told.delimiter or _delimiter(lines[skip:])
     lines_of_top = parsed(iter(lines[skip:]), delimiter)
     next(lines_of_top)
-    top, *below = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
-    below = [row for row in below if len(row) == len(top)]  # others are refused when the table is read
+    top, *under = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
+    below = [row for row in under if len(row) == len(top)]  # others are refused when the table is read
     decimal = _decimal([top, *below], delimiter)
     first, *below = [
         [cell.replace(",", ".") if decimal == "," and _COMMA.fullmatch(cell) else cell for cell in row]
@@ -101,7 +101,7 @@ def detect(
         header = top[0] == "" or any(cell in names or cell.lower() in names for cell in top)
     else:
         header = _is_header(first, below, file)
-    if header and not below and names is None:
+    if header and not under and names is None:
         raise DataError(f"{file} has a header and no rows")
     cells = list(zip(*(below if header else [first, *below]), strict=True)) or [()] * len(top)
     return Layout(

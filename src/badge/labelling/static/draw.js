@@ -46,7 +46,7 @@ const moreBelow = (text) => {
 export const itemView = (item, id) => {
   if (item.kind === "image") return [image(item, id)];
   if (item.kind === "row") return [fields(item.fields)];
-  const text = element("p", { class: item.text.length > 400 ? "text long" : "text", dir: "auto" }, item.text || "(an empty text)");
+  const text = element("p", { class: item.text.length > 400 ? "text long" : "text", dir: "auto" }, item.text.trim() ? item.text : "(an empty text)");
   const shown = item.text.length > 400 ? [text, moreBelow(text)] : [text];
   return item.fields.length ? [...shown, fields(item.fields)] : shown;
 };

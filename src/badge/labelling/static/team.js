@@ -18,8 +18,8 @@ const links = (row) => {
 const load = async () => {
   const { data, refused } = await server.get("/api/team");
   if (!data) { $("link").textContent = refused; return; }
-  const hours = data.hours.map((hour) => new Date(hour).toLocaleTimeString("en", { hour: "2-digit", hour12: false }));
-  const head = ["Person", "Role", "Labels", "Seconds per item (median)", "Agreement (κ)", ...hours, ""];
+  const hours = data.hours.map((hour) => new Date(hour).toLocaleString("en", { weekday: "short", hour: "numeric" }));
+  const head = ["Person", "Role", "Labels", "Seconds (median)", "Agreement (κ)", ...hours, ""];
   $("people").tHead.replaceChildren(element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text))));
   fillTable($("people"), data.people.map((row) => [row.name, row.role ?? "", number(row.labels),
     row.seconds === null ? "" : row.seconds.toFixed(1), row.kappa === null ? "" : row.kappa.toFixed(2),
