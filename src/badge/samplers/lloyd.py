@@ -3,9 +3,12 @@
 Lloyd (1982): each row goes to its nearest centre, each centre to the (weighted) mean of its rows, until no row changes its
 cluster. Of each row an upper bound on the distance to its own centre is kept, and lower bounds on the distances to 32 groups
 of the others (Elkan 2003; groups as in Ding et al. 2015, "Yinyang K-means"). When centres move, the bounds move by as much,
-and a row is compared with all centres only if one of the groups may hold a nearer one. Products in float32 propose and
-float64 decides, so the clusters are those of the plain loop.
+and a row is compared with all centres only if one of the groups may hold a nearer one. Bounds and products in float32 propose
+and float64 decides, so the clusters are those of the plain loop.
 """
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,6 +19,7 @@ from badge.features import Dense, Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.checks import sampler
 from badge.samplers.kmeanspp import kmeanspp
+from badge.samplers.nearest.lens import View
 from badge.samplers.nearest.lowest import GROUPS, Lowest
 
 #: Rows at a time: they and their distances stay in cache.
@@ -48,13 +52,20 @@ def lloyd_from(
     mass = torch.ones(n, dtype=torch.float64, device=device) if weights is None else weights.double()
     # Sums of float32 numbers in float64 are exact: rows can be taken out again. Other sums are made anew.
     exact = weights is None and dtype == torch.float32
-    origin = first.double().mean(dim=0)  # distances do not depend on it, and have lost their digits far from it
+    # Distances do not depend on the origin, and lose their digits far from it. As a row of `dtype` it costs one rounding.
+    origin = first.double().mean(dim=0).to(dtype)
     centres = first.double() - origin
     sums, masses = torch.zeros_like(centres), centres.new_zeros(k)
     cluster = torch.full((n,), -1, device=device)
     upper = torch.full((n,), torch.inf, dtype=dtype, device=device)  # distance to its own centre at most
     lower = torch.zeros((n, GROUPS), dtype=dtype, device=device)  # to the other centres of each group at least
-    slack = 8 * resolution(dtype)
+    sq_norms = torch.empty(n, dtype=dtype, device=device)  # seen from the origin
+    for tile in features.tiles():
+        sq_norms[tile] = Rows((features.rows(tile).as_matrix() - origin,)).sq_norms()
+    slack = resolution(dtype) * (8 + len(origin))
+
+    def wide(ids: Tensor, some: Tensor) -> Tensor:
+        return features.rows(ids[some]).as_matrix().double() - origin
 
     def add(ids: Tensor, to: Tensor, sign: int = 1) -> None:
         for some, where in zip(torch.split(ids, ROWS), torch.split(to, ROWS), strict=True):
@@ -62,17 +73,21 @@ def lloyd_from(
             sums.index_add_(0, where, rows.mul_(mass[some, None]), alpha=sign)
             masses.index_add_(0, where, mass[some], alpha=sign)
 
-    for _ in range(whole(iterations, "iterations")):
-        before = cluster.clone()
-        for ids in torch.split((upper >= lower.amin(dim=1)).nonzero()[:, 0], ROWS):
-            x, own = features.rows(ids).as_matrix().double() - origin, cluster[ids]
-            if len(own) and int(own[0]) >= 0:
-                away = (x - centres[own]).square_().sum(dim=1).sqrt_().mul_(1 + slack).to(dtype)
+    for number in range(whole(iterations, "iterations")):
+        before, least, near = cluster.clone(), lower.amin(dim=1), Rows((centres.to(dtype),))
+        view = View(near, near.sq_norms())
+        longest = float(view.sq_norms.max()) ** 0.5
+        for ids in torch.split((upper >= least).nonzero()[:, 0], ROWS):
+            x = features.rows(ids).as_matrix() - origin
+            if number:
+                away = torch.linalg.vector_norm(x - near.factors[0].index_select(0, cluster[ids]), dim=1)
+                away.mul_(1 + slack).add_(sq_norms[ids].sqrt_().add_(longest), alpha=slack)
                 upper[ids] = away
-                open_ = (away >= lower[ids].amin(dim=1)).nonzero()[:, 0]
-                ids, x = ids[open_], x[open_]
+                open_ = (away >= least[ids]).nonzero()[:, 0]
+                ids, x = ids[open_], x.index_select(0, open_)
             if len(ids):
-                cluster[ids], upper[ids], lower[ids] = _nearest(x, centres, dtype)
+                found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids))
+                cluster[ids], upper[ids], lower[ids] = found
         changed = (cluster != before).nonzero()[:, 0]
         if not len(changed):
             break
@@ -95,12 +110,16 @@ def lloyd_from(
     return cluster, centres + origin
 
 
-def _nearest(x: Tensor, centres: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the nearest centre, the lowest number of equal ones, and the bounds (cluster, upper, lower)."""
-    rows, near = Rows((x.to(dtype),)), Rows((centres.to(dtype),))
-    sq_norms, every = rows.sq_norms(), torch.arange(len(x), device=x.device)
-    low = Lowest(rows.gram(near).mul_(-2).add_(near.sq_norms()).add_(sq_norms[:, None]))
-    error = resolution(dtype) * (8 + x.shape[1] / 2) * (sq_norms + near.sq_norms().max())
+def _nearest(
+    x: Tensor, sq_norms: Tensor, near: View, centres: Tensor, wide: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row the nearest centre, the lowest number of equal ones, and the bounds (cluster, upper, lower).
+
+    `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64.
+    """
+    every = torch.arange(len(x), device=x.device)
+    low = Lowest(Rows((x,)).gram(near.rows).mul_(-2).add_(near.sq_norms).add_(sq_norms[:, None]))
+    error = resolution(x.dtype) * (8 + x.shape[1] / 2) * (sq_norms + near.sq_norms.max())
     now = low.places(every)
     limit = low.values + 2 * error
     low.groups[every, now // GROUPS, now % GROUPS] = torch.inf
@@ -110,13 +129,13 @@ def _nearest(x: Tensor, centres: Tensor, dtype: torch.dtype) -> tuple[Tensor, Te
         low.groups[open_, now[open_] // GROUPS, now[open_] % GROUPS] = low.values[open_]
         estimates = low.groups[open_].flatten(1)
         i, j = (estimates <= limit[open_, None]).nonzero(as_tuple=True)
-        found = Exact.of(Rows((x,))).sq_dists(open_[i], Exact.of(Rows((centres,))), j)
+        found = Exact.of(Rows((wide(open_),))).sq_dists(i, Exact.of(Rows((centres,))), j)
         least = found.new_full((len(open_),), torch.inf).scatter_reduce(0, i, found, "amin")
         equal = found == least[i]
         now[open_] = now.new_full((len(open_),), len(centres)).scatter_reduce(0, i[equal], j[equal], "amin")
         low.groups[open_, now[open_] // GROUPS, now[open_] % GROUPS] = torch.inf
         minima[open_] = low.groups[open_].amin(dim=1)
-    slack = 8 * resolution(dtype)
+    slack = 8 * resolution(x.dtype)
     upper = (low.values + 2 * error).clamp_(min=0).sqrt_().mul_(1 + slack)
     lower = (minima - error[:, None]).clamp_(min=0).sqrt_().mul_(1 - slack)
     return now, upper, lower
