@@ -36,20 +36,27 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, Tensor):
         _check_held(values, name)
     try:
-        return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+        return on_host(values) if isinstance(values, Tensor) else np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"{name} are not rows of one length: no array can be made of them ({reason})") from None
 
 
+def on_host(tensor: Tensor) -> NDArray[Any]:
+    """The numbers of a tensor; bfloat16, which numpy does not have, as float32."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy(force=True)
+
+
 def native(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of a type that torch knows: numbers in the order of bytes of this machine, none longer than 8 bytes.
+    """An array that torch can share: bytes in the order of this machine, no number longer than 8 bytes, not reversed.
 
     >>> native(np.array([1.5], dtype=">f4")).dtype, native(np.array([1.5], dtype=np.longdouble)).dtype
     (dtype('float32'), dtype('float64'))
     """
     if array.dtype.kind == "f" and array.dtype.itemsize not in (2, 4, 8):
         return array.astype(np.float64)
+    if any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -68,8 +75,6 @@ def as_tensor(array: Any, name: str) -> Tensor:
         if array.dtype.kind not in "fiub":
             raise InputError(f"{name} have dtype {array.dtype}: float16, float32 or float64 is needed")
         array = array.astype(np.float64) if array.dtype == np.uint64 else native(array)
-        if any(stride < 0 for stride in array.strides):
-            array = np.ascontiguousarray(array)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not writable.*")  # it is never written
             array = torch.from_numpy(array)

@@ -107,12 +107,12 @@ class ActiveLearner:
         recorded = isinstance(seed, str) and seed == "recorded"
         if not recorded:
             generator(seed)  # type: ignore[arg-type]  # refuses what is not a seed
+        strategies.get(strategy)  # refuses what is none, before anything is written
         if first is None and strategy == "auto" and (embeddings is not None or hasattr(trainer, "prepare")):
             first = "typiclust"
         cold = first_batch(first, embeddings, trainer, n)
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
-        strategies.get(strategy)  # refuses what is none, before anything is written
         settings = Settings(
             classes=known.header,
             strategy=describe(strategy),

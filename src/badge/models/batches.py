@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
-from badge.core.arrays import native
+from badge.core.arrays import native, on_host
 from badge.core.masks import unmasked
 from badge.errors import InputError
 from badge.models.encoding import Encoder, one_text_column
@@ -172,7 +172,7 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
 def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:
     """Examples of one number each as an array [n]; None where they are anything else."""
     if isinstance(column, Tensor):
-        column = column.numpy(force=True) if column.ndim == 1 else None
+        column = on_host(column) if column.ndim == 1 else None
     elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):
         column = np.asarray(column)
     there = isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub"
@@ -203,4 +203,4 @@ def as_table(part: Any, start: int = 0) -> Any:
         return numbers[:, None]
     if isinstance(part, tuple) or (isinstance(part, list) and is_pair(part[0])):
         raise InputError("the pool's items are pairs: a scikit-learn estimator takes one input per example")
-    return part.numpy(force=True) if isinstance(part, Tensor) else part
+    return on_host(part) if isinstance(part, Tensor) else part
