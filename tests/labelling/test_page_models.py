@@ -14,7 +14,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import badge
-from badge.labelling import encoders, models
+from badge.labelling import models
 from badge.labelling.encoders import installed_encoder, spread
 from badge.labelling.models import Table, Texts, predict_rows, trainer_of
 from badge.labelling.reducing import reduction
@@ -148,21 +148,31 @@ def test_an_encoder_that_is_on_this_machine_is_the_default(tmp_path: Path, monke
     assert installed_encoder("text", 10**6) == "hf:mine"
 
 
-def test_an_encoder_has_a_part_of_a_large_pool_ready_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders, "PART", 50)
-    encoded: list[int] = []
+def test_while_an_encoder_reads_the_pool_a_model_of_words_picks(tmp_path: Path) -> None:
+    ready = threading.Event()
 
     def encode(batch: list[str]) -> list[list[float]]:
-        encoded.append(len(batch))
+        ready.wait(30)
         return [[float("fine" in text), float("dull" in text), float(len(text))] for text in batch]
 
-    frozen = encoders.PartFirst(encode, keep=tmp_path)
-    learner = badge.ActiveLearner(TEXTS, frozen, classes=2, seed=0, first="typiclust")
-    first = learner.ask(5)
-    part = frozen.part(TEXTS)
-    assert part is not None and sum(encoded) < 100 and set(first.tolist()) <= set(part[0].tolist())
-    np.testing.assert_allclose(frozen.prepare(TEXTS)[part[0]], part[1])
-    assert frozen.part(TEXTS[:99]) is None
+    encoder = models.WordsFirst(encode, keep=tmp_path)
+    assert encoder.part(TEXTS[:150]) is None  # that takes no time
+    learner = badge.ActiveLearner(TEXTS, encoder, classes=["bad", "good"], seed=0, first="typiclust")
+    session = Session(learner, Source("text", TEXTS, None), batch_size=6)
+    _until(lambda: len(learner.pending) >= 6)
+    assert "typical" in _answer(session, range(2))[1]["why"]
+    numbers = iter(range(2, 150))
+
+    def picked_by_a_model() -> bool:
+        number = next(numbers)
+        return bool(_answer(session, range(number, number + 1))[0]["guesses"])
+
+    _until(picked_by_a_model)
+    assert not learner._work.is_prepared
+    ready.set()
+    _until(lambda: learner._work.is_prepared)
+    assert learner.outputs.embeddings.shape == (200, 3)  # those of the encoder
+    session.close()
 
 
 def test_a_table_is_learnt(tmp_path: Path) -> None:

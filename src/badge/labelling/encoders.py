@@ -1,15 +1,11 @@
-"""A pretrained encoder for the page: one that is on this machine already, and a part of the pool encoded first."""
+"""A pretrained encoder that is on this machine already, and the part of a large pool that is ready first."""
 
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
-
-from badge.training import Frozen
 
 IntArray = NDArray[np.int64]
 
@@ -22,27 +18,6 @@ KNOWN = (
 )
 #: texts of the largest pool that an encoder is taken for without being asked for: some minutes on one core
 MOST = 20_000
-#: texts that are encoded first: some seconds
-PART = 1_000
-
-
-class PartFirst(Frozen):
-    """A frozen encoder that has a part of a large pool ready before the whole."""
-
-    _part: tuple[Any, IntArray, Tensor] | None = None
-
-    def part(self, pool: Any, also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
-        """Positions of PART texts and of `also`, and their embeddings; None: the pool is not much larger, or no texts."""
-        if not isinstance(pool, list) or len(pool) < 2 * PART:
-            return None
-        if self._part is None or self._part[0] is not pool:
-            places = spread(len(pool), PART, also)
-            self._part = (pool, places, self.prepare([pool[place] for place in places.tolist()]))
-        return self._part[1:]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For a saved model: without the pool."""
-        return {**self.__dict__, "_part": None}
 
 
 def spread(length: int, count: int, also: IntArray | None = None) -> IntArray:

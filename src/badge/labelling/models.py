@@ -17,21 +17,21 @@ from torch import Tensor, nn
 
 from badge.core.importing import imported
 from badge.errors import InputError, MissingExtraError
-from badge.labelling.encoders import PartFirst, spread
+from badge.labelling.encoders import spread
 from badge.labelling.images import ImageFiles
 from badge.labelling.reducing import reduction
 from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
-from badge.training import Trainer
+from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
 IntArray = NDArray[np.int64]
 
 #: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once;
-#: texts of a large pool that are ready first: half a second
-TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART = 256, 20_000, 10_000, 5_000
+#: texts of a large pool that are ready first: half a second; texts that an encoder has ready as soon as their words
+TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART, FEW_TEXTS = 256, 20_000, 10_000, 5_000, 200
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: files of which a progress bar is shown
@@ -52,7 +52,7 @@ def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str 
     if encoder is not None:
         if kind == "row":
             raise InputError("--encoder reads texts or images, and this pool holds rows of a table")
-        return PartFirst(encoder, progress=True)
+        return WordsFirst(encoder, progress=True)
     return {"text": Texts, "image": Images, "row": Table}[kind](classes)
 
 
@@ -104,8 +104,7 @@ class Texts(_Prepared):
         if len(pool) < 2 * TEXT_PART:
             return None
         if self._part is None or self._part[0] is not pool:
-            places = spread(len(pool), TEXT_PART, also)
-            self._part = (pool, places, Texts(self.classes).prepare([pool[place] for place in places.tolist()]))
+            self._part = (pool, *_words_of_part(pool, also))
         return self._part[1:]
 
     def _learn(self, pool: Sequence[str]) -> Tensor:
@@ -146,6 +145,30 @@ class Texts(_Prepared):
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> LinearHead:
         return fit_linear(examples, labels)[0].eval()
+
+
+def _words_of_part(pool: Sequence[str], also: IntArray | None) -> tuple[IntArray, Tensor]:
+    """Positions of up to TEXT_PART texts and of `also`, and their rows of TF-IDF."""
+    places = spread(len(pool), min(TEXT_PART, len(pool)), also)
+    return places, Texts(2).prepare([pool[place] for place in places.tolist()])
+
+
+class WordsFirst(Frozen):
+    """A frozen encoder. While it goes over the texts of a pool, which takes minutes, the page works with their words."""
+
+    _part: tuple[Any, IntArray, Tensor] | None = None
+
+    def part(self, pool: Any, also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
+        """Positions of texts and their rows of TF-IDF; None: the pool is small, or holds no texts."""
+        if not isinstance(pool, list) or len(pool) < FEW_TEXTS:
+            return None
+        if self._part is None or self._part[0] is not pool:
+            self._part = (pool, *_words_of_part(pool, also))
+        return self._part[1:]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a saved model: without the pool."""
+        return {**self.__dict__, "_part": None}
 
 
 class Images(_Prepared):
