@@ -10,7 +10,7 @@ help:  ## this list
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -q --no-compile -c constraints.txt -e '.[dev]'
 	@touch $(INSTALLED)
 
 # One process more than there are cores: some tests wait for a browser, a cluster or a process that they started.
@@ -26,7 +26,7 @@ OLDEST_TOOLS ?= skorch peft pandas polars tensorboard playwright
 TORCH_CPU := https://download.pytorch.org/whl/cpu/torch/
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install -q -c constraints-oldest.txt --find-links $(TORCH_CPU) \
+	$(OLDEST)/bin/python -m pip install -q --no-compile -c constraints-oldest.txt --find-links $(TORCH_CPU) \
 	  -e '.[$(OLDEST_EXTRAS)]' pytest pytest-xdist hypothesis $(OLDEST_TOOLS)
 	@touch $@
 
@@ -36,7 +36,7 @@ test-oldest: $(OLDEST)/.installed  ## the suite, or TESTS of it, with the oldest
 STUDIO := .venv-label-studio
 $(STUDIO)/.installed:
 	$(PYTHON) -m venv $(STUDIO)
-	$(STUDIO)/bin/python -m pip install -q 'label-studio==1.23.*'
+	$(STUDIO)/bin/python -m pip install -q --no-compile 'label-studio==1.23.*'
 	@touch $@
 
 test-label-studio: $(INSTALLED) $(STUDIO)/.installed  ## against a real Label Studio, in an environment of its own

@@ -290,6 +290,9 @@ def test_no_memory_left_means_a_smaller_batch_once(error: type[Exception], tmp_p
         badge.predict(Full(70, error), loader)
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.4.") and torch.version.cuda is not None, reason="this build asks for a CUDA driver"
+)
 def test_the_trainer_and_the_learner_there() -> None:
     def labelled(device: str) -> tuple[list[list[int]], Any]:
         trainer = badge.Trainer(network, lr=1e-2, max_epochs=20, device=device)

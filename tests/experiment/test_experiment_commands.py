@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 from badge import journal, stats, strategies
 from badge.cli import app
 from badge.experiment import Cell, Display, Outcome, Serial
+from select_command import runner
 from small_cells import CELL
 
 OPTIONS = ["--data", "own_parts:blobs", "--model", "own_parts:small", "--batch-size", "10", "--initial", "12"]
@@ -21,14 +21,14 @@ OPTIONS = ["--data", "own_parts:blobs", "--model", "own_parts:small", "--batch-s
 def test_badge_run(tmp_path: Path) -> None:
     arguments = ["run", *OPTIONS, "--labels", "22", "--strategy", "badge", "--strategy", "rand", "--seeds", "2"]
     arguments += ["--max-epochs", "30", "--workers", "1", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, arguments)
+    result = runner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert len(list(tmp_path.glob("*.jsonl"))) == 4
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["data", "model", "batch", "strategy", "seeds", "labels", "test", "accuracy"]
     assert lines[1].split()[:6] == ["own_parts:blobs", "own_parts:small", "10", "badge", "2", "22"]
     assert "[4/4]" in result.stderr
-    again = CliRunner().invoke(app, arguments)
+    again = runner().invoke(app, arguments)
     assert again.stdout == result.stdout and "[4/4]" not in again.stderr
 
 
@@ -40,12 +40,12 @@ def test_badge_grid_and_its_exit_code(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     out = str(tmp_path / "runs")
-    dry = CliRunner().invoke(app, ["grid", str(grid), "--out", out, "--dry-run"])
+    dry = runner().invoke(app, ["grid", str(grid), "--out", out, "--dry-run"])
     assert dry.stdout.splitlines()[-1] == "2 of 2 cells left" and not Path(out).exists()
-    result = CliRunner().invoke(app, ["grid", str(grid), "--out", out, "--workers", "1"])
+    result = runner().invoke(app, ["grid", str(grid), "--out", out, "--workers", "1"])
     assert result.exit_code == 1
     assert "failed: nowhere_load-own_parts_small-b10-rand-s0: the data set 'nowhere:load'" in result.stderr
-    dry = CliRunner().invoke(app, ["grid", str(grid), "--out", out, "--dry-run"])
+    dry = runner().invoke(app, ["grid", str(grid), "--out", out, "--dry-run"])
     assert dry.stdout.splitlines()[-1] == "1 of 2 cells left"
 
 
@@ -60,17 +60,17 @@ def test_several_grids_and_what_is_known_of_them(tmp_path: Path) -> None:
             encoding="utf-8",
         )
     out, table = str(tmp_path / "runs"), str(tmp_path / "all.csv.gz")
-    assert CliRunner().invoke(app, ["grid", files[0], "--out", out, "--workers", "1"]).exit_code == 0
+    assert runner().invoke(app, ["grid", files[0], "--out", out, "--workers", "1"]).exit_code == 0
     journal_of_marg = tmp_path / "runs" / "own_parts_blobs-own_parts_small-b10-marg-s0.jsonl"
     lines = journal_of_marg.read_text(encoding="utf-8").splitlines()
     last = max(i for i, event in enumerate(journal.read(journal_of_marg)) if event["event"] == "round")
     journal_of_marg.write_text("\n".join(lines[:last]) + "\n", encoding="utf-8")  # stopped before its last round
-    assert CliRunner().invoke(app, ["export", out, "-o", table]).exit_code == 0
+    assert runner().invoke(app, ["export", out, "-o", table]).exit_code == 0
     elsewhere = ["grid", *files, "--out", str(tmp_path / "new"), "--skip", table]
-    dry = CliRunner().invoke(app, [*elsewhere, "--dry-run"])
+    dry = runner().invoke(app, [*elsewhere, "--dry-run"])
     assert [line.rsplit("-", 2)[1] for line in dry.stdout.splitlines()[:-1]] == ["marg", "conf"]
     assert dry.stdout.splitlines()[-1] == "2 of 2 cells left" and "1 of 3 cells are in" in dry.stderr
-    assert CliRunner().invoke(app, [*elsewhere, "--workers", "1"]).exit_code == 0
+    assert runner().invoke(app, [*elsewhere, "--workers", "1"]).exit_code == 0
     assert len(list((tmp_path / "new").glob("*.jsonl"))) == 2
 
 
@@ -79,7 +79,7 @@ def test_stopping_by_hand_is_no_disaster(tmp_path: Path, monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Serial, "map", stop)
-    result = CliRunner().invoke(app, ["run", *OPTIONS, "--out", str(tmp_path), "--workers", "1"])
+    result = runner().invoke(app, ["run", *OPTIONS, "--out", str(tmp_path), "--workers", "1"])
     assert result.exit_code == 130 and "the same command continues" in result.stderr
 
 
@@ -90,7 +90,7 @@ def test_badge_demo_ends_in_a_picture_and_a_table(tmp_path: Path, monkeypatch: p
     assert {c.strategy for c in demo.CELLS} == set(strategies.PAPER) and {c.seed for c in demo.CELLS} == {0, 1, 2}
     few = [c for c in demo.CELLS if c.strategy in ("marg", "rand") and c.seed < 2]
     monkeypatch.setattr(demo, "CELLS", [Cell(**{**c.__dict__, "labels": 150}) for c in few])
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--workers", "1"])
+    result = runner().invoke(app, ["demo", "--out", str(tmp_path), "--workers", "1"])
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines.pop(0).startswith("what this run shows at 150 labels (2 seeds, paired t-tests at 0.05): above rand ")

@@ -122,7 +122,7 @@ def test_times_and_uuids_are_ids(tmp_path: Path) -> None:
         assert all(str(id).startswith("2026-01-0") for id in asked)
         learner.tell(learner.pending[:1], [0])
     with make(tmp_path / "j.jsonl", pandas.Series(times)) as learner:  # the same times as pandas gives them
-        learner.tell([pandas.Timestamp(asked[1])], [1])
+        learner.tell([pandas.Timestamp(str(asked[1]))], [1])
         assert len(learner.labels) == 2
     keys = [uuid.UUID(int=n) for n in range(50)]
     learner = make(None, keys)

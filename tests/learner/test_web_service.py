@@ -18,6 +18,8 @@ import pytest
 import badge
 from pages import SOURCE, free_port
 
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+
 PAGE = Path(__file__).parents[2] / "docs" / "web-service.md"
 CLIENTS, EACH = 16, 12
 

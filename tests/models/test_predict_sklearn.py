@@ -101,7 +101,7 @@ def test_pools() -> None:
 
 
 def test_what_is_refused() -> None:
-    svc = LinearSVC().fit(X[:200], Y[:200])
+    svc = LinearSVC(dual=True).fit(X[:200], Y[:200])
     with pytest.raises(ModelError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
         badge.predict(svc, X)
     calibrated = CalibratedClassifierCV(svc, cv=2).fit(X[:200], Y[:200])

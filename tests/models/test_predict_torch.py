@@ -116,6 +116,9 @@ def test_compiled(warm: bool) -> None:
     check(nn.DataParallel(compiled), net, head="module._orig_mod.fc")
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.4."), reason="torch 2.4 cannot compile a hook that asks for its thread"
+)
 def test_a_part_that_was_compiled_by_itself() -> None:
     net = Net()
     net.eval()

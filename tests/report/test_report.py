@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import badge
 from badge import stats
@@ -30,6 +29,7 @@ from badge.report.sections.paper import counterparts, figures_of_the_paper
 from badge.report.style import look
 from badge.stats import Results
 from fake_grid import PAIRS, SPEED, fake_grid, write_journals
+from select_command import runner
 
 SRC = Path(badge.__file__).parents[1]
 
@@ -62,7 +62,7 @@ def page(folder: Path) -> str:
 
 
 def command(*arguments: object) -> Any:
-    outcome = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    outcome = runner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
     assert outcome.exit_code == 0, outcome.output
     return outcome
 

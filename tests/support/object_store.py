@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 
+import pytest
+
 
 def s3_settings(port: int) -> dict[str, str]:
     """What clients read in their environment."""
@@ -35,9 +37,9 @@ def environment(given: dict[str, str]) -> Iterator[None]:
 @contextmanager
 def s3_server(port: int) -> Iterator[str]:
     """An empty bucket, and an environment that leads clients there; its URL."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port)
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    moto = pytest.importorskip("moto.server", reason="moto is not installed")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=port)
     with redirect_stdout(StringIO()):
         server.start()
     urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/pools", method="PUT")).close()

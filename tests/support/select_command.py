@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import badge
 from badge.cli import main
@@ -19,6 +21,11 @@ P = torch.from_numpy(RNG.normal(size=(N, 4)) * 2).softmax(dim=1).numpy()
 Z = RNG.normal(size=(N, 5))
 OUT = badge.Outputs(P, Z)
 UNDERSTOOD = re.compile(r"\S+: [\d,]+ rows, ")
+
+
+def runner() -> CliRunner:
+    """Keeps standard error apart, as click does by itself from 8.2 on."""
+    return CliRunner(**({"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}))
 
 
 class Command:

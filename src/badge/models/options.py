@@ -162,7 +162,8 @@ def takes_options(known: type) -> Callable[[Door], Door]:
     taken = [f for f in fields(Options) if f.name in known.__optional_keys__]  # type: ignore[attr-defined]
 
     def dressed(door: Door) -> Door:
-        door.__doc__ = (door.__doc__ or "").replace("        {options}", "\n".join(_documented(taken)))
+        text = inspect.cleandoc(door.__doc__ or "")  # Python 3.13 has taken the indent away already
+        door.__doc__ = text.replace("    {options}", "\n".join(_documented(taken)))
         signature = inspect.signature(door)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         named = [
@@ -177,5 +178,5 @@ def takes_options(known: type) -> Callable[[Door], Door]:
 
 def _documented(options: list[Field[Any]]) -> Iterator[str]:
     for option in options:
-        text = f"        {option.name}: {ABOUT[option.name]}"
-        yield textwrap.fill(text, width=120, subsequent_indent=" " * 12)
+        text = f"    {option.name}: {ABOUT[option.name]}"
+        yield textwrap.fill(text, width=120, subsequent_indent=" " * 8)

@@ -109,7 +109,8 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
     picks = np.array([rng.integers(len(features))])
     stream = np.random.default_rng(rng.integers(2**63))
     exact = features.sq_norms_of(slice(0, len(features))).numpy()
-    sq_norms = exact.astype(str(features.dtype)[6:])
+    with np.errstate(over="ignore"):  # the next line says so
+        sq_norms = exact.astype(str(features.dtype)[6:])
     check_norms(float(sq_norms.max()), features.dtype)
     count, reach = 0, math.sqrt(exact[picks[0]])
     while True:
