@@ -213,12 +213,13 @@ def cost_rows(results: dict[str, Any]) -> Rows:
 
 BAR_COLUMNS = ["what", "threads", "must", "goal", "measured", "verdict", "medians (repeats)"]
 #: Sections of bars that are a table of the page.
-OWN_TABLE = ("devices", "noticed")
+OWN_TABLE = ("devices", "noticed", "people")
 
 _TABLES: dict[str, tuple[str, list[str], Callable[[dict[str, Any]], Rows]]] = {
     "bars": ("The bars", BAR_COLUMNS, bar_rows),
     "devices": ("Waits for a device", BAR_COLUMNS, partial(section_rows, "devices")),
     "noticed": ("What people notice", BAR_COLUMNS, partial(section_rows, "noticed")),
+    "people": ("What a person waits for", BAR_COLUMNS, partial(section_rows, "people")),
     "timings": ("Times, and multiples of ours", ["input", "k", "threads", *CONTENDERS], timing_rows),
     "others": ("Other times", ["input", "k", "threads", "contender", "median", "repeats"], other_rows),
     "memory": ("Memory above the inputs", ["input", "k", "contender", "inputs", "peak", "of inputs"], memory_rows),
