@@ -161,20 +161,16 @@ def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each:
     """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another.
 
     Tasks where no GPU is used, since Ray warns on the terminal of each actor that Ray Data may have to restart. Actors on
-    GPUs, since Ray ends the process of a task there.
+    GPUs, since Ray ends the process of a task there, and with old versions of Ray, which do not warn.
     """
-    shared = ray.put(job)
-    how: dict[str, Any] = {
-        "fn_args": (shared,),
-        "compute": ray.data.TaskPoolStrategy(size=workers),
-        "max_retries": RETRIES,
-    }
-    if each.get("num_gpus"):
-        pool = ray.data.ActorPoolStrategy(min_size=1, max_size=workers)
-        how = {"fn_constructor_args": (shared,), "compute": pool}
-    write = Writer if each.get("num_gpus") else write_batch
+    shared, tasks = ray.put(job), not each.get("num_gpus") and hasattr(ray.data, "TaskPoolStrategy")
+    if tasks:
+        compute, more = ray.data.TaskPoolStrategy(size=workers), {"fn_args": (shared,), "max_retries": RETRIES}
+    else:
+        compute, more = ray.data.ActorPoolStrategy(min_size=1, max_size=workers), {"fn_constructor_args": (shared,)}
+    how = {"batch_size": rows, "batch_format": "numpy", "compute": compute, **more, **each}
     with pieces.quiet_in_order(plan.dataset):
-        made = plan.dataset.map_batches(write, batch_size=rows, batch_format="numpy", **how, **each)
+        made = plan.dataset.map_batches(write_batch if tasks else Writer, **how)
         for row in watched(ray, made.iter_rows(), f"parts of {rows:,} rows"):
             answer = pickle.loads(row["answer"])
             if isinstance(answer, BadgeError):
