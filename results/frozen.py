@@ -7,7 +7,7 @@ functions. A table compares strategies over the data sets and seeds that all of 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import median
@@ -59,6 +59,10 @@ def curves(results: Results, column: str = "test_accuracy") -> Curves:
     return found
 
 
+#: A strategy with fewer seeds than this on one of the data sets stands in no ranking: others would lose their seeds.
+SEEDS = 2
+
+
 def native(found: Curves) -> Curves:
     """The runs with batches of C examples: the smallest batch of each data set that has every cold start."""
     smallest: dict[str, int] = {}
@@ -82,9 +86,11 @@ def above_reference(found: Curves, first: str, rounds: tuple[int, int]) -> Gains
 
 
 def ranked(gains: Gains) -> tuple[list[str], list[tuple[str, int]]]:
-    """The strategies with every data set that `badge` has, and the pairs of data set and seed that all of them share."""
-    sets = {data for data, _ in gains.get("badge", {})}
-    names = [name for name in STRATEGIES if name in gains and {data for data, _ in gains[name]} >= sets]
+    """The strategies that have two seeds of every data set that `badge` has, and the pairs of set and seed they share."""
+    seeds = Counter(data for data, _ in gains.get("badge", {}))
+    counts = {name: Counter(data for data, _ in of) for name, of in gains.items()}
+    enough = {name for name, of in counts.items() if all(of[data] >= min(n, SEEDS) for data, n in seeds.items())}
+    names = [name for name in STRATEGIES if name in enough]
     shared = set.intersection(*(set(gains[name]) for name in names)) if names else set()
     return [name for name in names if name != REFERENCE], sorted(shared)
 
@@ -95,6 +101,11 @@ def by_set(values: dict[tuple[str, int], float], pairs: Iterable[tuple[str, int]
     for data, seed in pairs:
         found[data].append(values[data, seed])
     return found
+
+
+def _over_sets(values: dict[tuple[str, int], float], pairs: Iterable[tuple[str, int]]) -> float:
+    """The mean of the data sets' means."""
+    return float(np.mean([np.mean(of) for of in by_set(values, pairs).values()]))
 
 
 def half_interval(values: Sequence[float]) -> float:
@@ -142,7 +153,7 @@ def short(found: Curves, first: str = FIRST) -> list[str]:
     """For a first look: points above `rand` at three budgets, best first."""
     columns = {name.split()[0]: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
     names, pairs = ranked(columns["high"])
-    means = {n: [float(np.mean([gains[n][pair] for pair in pairs])) for gains in columns.values()] for n in names}
+    means = {n: [_over_sets(gains[n], pairs) for gains in columns.values()] for n in names}
     best = sorted((n for n in names if pairs), key=lambda n: -sum(means[n]))
     header = ["strategy", *(f"{c} budget" for c in columns)]
     return table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])

@@ -55,7 +55,7 @@ def test_a_strategy_that_lacks_a_data_set_is_not_ranked() -> None:
     assert ranked(gains)[0] == ["badge", "marg"] and len(gains["uherding"]) == 2
     less = (whole.strategy == "uherding") & (whole.data == "b") & (whole.seed == 1)
     gains = above_reference(curves(Results.of({n: getattr(whole, n)[~less] for n in names})), "typiclust", (4, 10))
-    assert ranked(gains) == (["badge", "marg", "uherding"], [("a", 0), ("a", 1), ("b", 0)])
+    assert ranked(gains)[0] == ["badge", "marg"]  # one seed of b: the others would lose theirs
 
 
 @pytest.mark.parametrize(("other", "holds"), [({"uherding": 0.05}, True), ({"uherding": 0.0, "badge": 0.02}, False)])
