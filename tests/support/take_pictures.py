@@ -37,6 +37,7 @@ CLASSES = (
     "name,description,key,colour\ngood,The writer liked it,,#1d6b43\nbad,The writer did not,,#a3261c\n"
     "unclear,Neither or both,,\n"
 )
+WIDE = [{f"column {c}": f"value {i}-{c}" for c in range(30)} for i in range(4)]
 GUIDE = "Judge the **whole** review, not one sentence.\n\n- irony counts as what it means\n"
 
 
@@ -94,12 +95,14 @@ def of_the_docs(browser: Any, out: Path) -> None:
         ann.page.wait_for_selector("#people td")
         take(ann, out / "team.png")
 
+    with served("--classes", "good,bad,unclear", "--encoder", "none", rows=WIDE) as server:
+        take(Person(browser, server.url, viewport={"width": 1280, "height": 860}), out / "label-wide.png")
+
 
 def of_everything(browser: Any, out: Path) -> None:
     many = ",".join(f"{group}_{i}" for group in ("card", "cash", "loan") for i in range(50))
     arabic = [{"text": f"كان الفيلم جميلاً جداً، المشهد {i} <b>لا</b>"} for i in range(8)]
     long = [{"text": f"{i} " + "A long review goes on and on. " * 200} for i in range(4)]
-    wide = [{f"column {c}": f"value {i}-{c}" for c in range(30)} for i in range(4)]
     looks: dict[str, dict[str, Any]] = {
         "light": {}, "dark": {"color_scheme": "dark"}, "phone": PHONE, "phone-dark": {**PHONE, "color_scheme": "dark"}
     }  # fmt: skip
@@ -107,7 +110,7 @@ def of_everything(browser: Any, out: Path) -> None:
         "150-classes": (("--classes", many), None),
         "rtl": (("--classes", "جيد,سيئ"), arabic),
         "long": (("--classes", "good,bad"), long),
-        "wide": (("--classes", "good,bad"), wide),
+        "wide": (("--classes", "good,bad"), WIDE),
         "several": (("--classes", "good,bad,unclear", "--multilabel"), None),
     }
     for case, (options, rows) in cases.items():
