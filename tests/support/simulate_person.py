@@ -63,7 +63,8 @@ def run(
         "first_model_pick": first,
         "picks_after_it": round(sum(kind == "model" for kind in after) / max(1, len(after)), 4),
         "asks": sum(event["event"] == "ask" for event in events),
-        "median_reply_ms": round(1000 * float(np.median(waits)), 1),
+        "first_item_seconds": round(waits[0], 2),
+        "median_reply_ms": round(1000 * float(np.median(waits[1:])), 1),
         "accuracy": curve(rows, pool, names, given, step, None if encoder == "none" else encoder),
     }
 
@@ -72,10 +73,12 @@ def label(server: Server, pool: list[Any], rate: float, answers: int) -> tuple[l
     """Answer as the file says; the items, how each was chosen (model, start, gap), and seconds per reply."""
     given, kinds, waits = [], [], []
     with httpx.Client(base_url=server.home, headers={"origin": server.home}, timeout=60) as client:
+        opened = time.monotonic()
         client.get(server.url)
         who = {"client": "c", "name": "ann"}
         task = client.post("/api/next", json=who).json()
         started = time.monotonic()
+        waits.append(started - opened)  # for the first item
         for number in range(answers):
             while "id" not in task:
                 time.sleep(0.02)
@@ -126,11 +129,9 @@ def table(file: Path) -> str:
         labels, ours = mean_curve(picked)
         _, theirs = mean_curve([one for one in here if one["strategy"] == "rand"])
         for place in range(3, len(labels), 4):
-            needed = float(np.interp(theirs[place], np.maximum.accumulate(ours), labels))
-            saved.append(
-                f"| {name} | {labels[place]} | {theirs[place]:.1%} | {ours[place]:.1%} | {needed:.0f} | "
-                f"{1 - needed / labels[place]:.0%} |"
-            )
+            needed = float(np.interp(theirs[place], np.maximum.accumulate(ours), labels, right=np.inf))
+            reached = f"{needed:.0f} | {1 - needed / labels[place]:.0%}" if needed < np.inf else "not reached | –"
+            saved.append(f"| {name} | {labels[place]} | {theirs[place]:.1%} | {ours[place]:.1%} | {reached} |")
     return "\n".join([*shares, "", *saved])
 
 
