@@ -85,7 +85,7 @@ def test_an_arrow_chooses_among_equals(browser: Any, served: Callable[..., Serve
     ann.close()
 
 
-@pytest.mark.parametrize("latency", [0, 300, 1000])
+@pytest.mark.parametrize("latency", [0, 300, 1000, 3000])
 def test_a_slow_reply_does_not_take_the_focus(browser: Any, served: Callable[..., Server], latency: int) -> None:
     server = served(texts(9), "--classes", ",".join(MANY))
     ann = Person(browser, server.url)
