@@ -277,9 +277,9 @@ def test_a_part_that_is_changed_while_selecting_is_named(
 
         def change(self, now: str) -> None:
             if now == when:
-                array = np.load(tmp_path / "copy" / "part-005000" / "probabilities.npy", mmap_mode="r+")
+                array = np.load(file := tmp_path / "copy" / "part-005000" / "probabilities.npy")
                 array[7] = array[7, ::-1]
-                array.flush()
+                np.save(file, array)
 
     monkeypatch.setattr("badge.cluster.place.RayShards", Changing)
     with pytest.raises(InputError, match="part-005000 was changed"):

@@ -88,7 +88,7 @@ def predict(
     >>> import tempfile, torch
     >>> pool = {"input": torch.randn(100, 4), "photo": [f"{i}.jpg" for i in range(100)]}
     >>> out = predict(torch.nn.Linear(4, 3), pool, tempfile.mkdtemp(), id="photo")  # doctest: +SKIP
-    >>> len(out), out.ids[7]  # doctest: +SKIP
+    >>> len(out), str(out.ids[7])  # doctest: +SKIP
     (100, '7.jpg')
     """
     how = Options.of("predict", ClusterOptions, options)

@@ -97,7 +97,7 @@ class Picker:
         while not self._ended and self.learner.left > 0 and self._is_low():
             self._labels_then = len(self.learner.labels)
             self._next = self._ask()
-            if not self.guess:  # no model has picked: labels that came meanwhile make the batch no older
+            if not self.guess and self.learner.team.starts_typical:  # labels that came meanwhile make these no older
                 self._labels_then = len(self.learner.labels)
         if self._next and len(self.learner.labels) - self._labels_then >= self.batch_size // 2:
             self._renew()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_tensor
@@ -119,7 +118,7 @@ class PartRows:
 
 
 class PartIds:
-    """The names of rows: whole numbers, or texts; `ids[positions]` gives those asked for as an array."""
+    """The names of rows: whole numbers, or texts; `ids[positions]` gives those asked for as an array, `ids[7]` one."""
 
     def __init__(self, folders: Sequence[Path | FarPart], rows: Sequence[int]) -> None:
         self.folders, self.ends = list(folders), np.cumsum(rows)
@@ -127,10 +126,12 @@ class PartIds:
     def __len__(self) -> int:
         return int(self.ends[-1])
 
-    def __getitem__(self, positions: Any) -> NDArray[Any]:
+    def __getitem__(self, positions: Any) -> Any:
         if isinstance(positions, slice):
             positions = np.arange(*positions.indices(len(self)))
         positions = np.asarray(positions, dtype=np.int64)
+        if not positions.ndim:
+            return self[positions[None]][0]
         owner = np.searchsorted(self.ends, positions, side="right")
         found = {}
         for part in np.unique(owner).tolist() or [0]:
