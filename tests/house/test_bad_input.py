@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.naive_bayes import GaussianNB
 
 import badge
 from badge.core.catalog import ONE_PASS
@@ -246,3 +247,14 @@ def test_probabilities_passed_as_logits_are_refused() -> None:
     for fine in (p * 2, p - 0.01, np.zeros((4, 3)), [[0.0, 1.0]], np.full((3, 1), 0.5)):
         badge.Outputs.from_logits(fine)
     badge.Outputs.from_logits(p, multilabel=True)  # of labels, rows may sum to anything
+
+
+def test_what_long_runs_of_junk_found() -> None:
+    """Reversed labels and a bfloat16 pool are answered; a strategy that is an array is refused in one line."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 5)).astype(np.float32), np.arange(12) % 3
+    badge.Trainer(lambda: torch.nn.Linear(5, 3), lr=0.01, max_epochs=2).fit(x, y[::-1], rng)
+    model, halves = GaussianNB().fit(x, y), torch.from_numpy(x).bfloat16()
+    assert badge.select(model, halves, 3, seed=0).tolist() == badge.select(model, halves.float(), 3, seed=0).tolist()
+    with pytest.raises(InputError, match="strategy"):
+        badge.ActiveLearner(x, GaussianNB(), classes=3, strategy=np.zeros(2))  # type: ignore[arg-type]

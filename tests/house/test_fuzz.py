@@ -398,13 +398,3 @@ def test_this_test_can_fail() -> None:
     assert complaint(Long("two\nlines")) is not None and complaint(Long("x" * 600)) is not None
     assert complaint(BadgeError("fine")) is None
     assert not distinct_positions({"k": 2}, [1, 1]) and not distinct_positions({"k": 2, "exclude": [1]}, [1, 2])
-
-
-def test_what_longer_runs_found() -> None:
-    """Reversed labels and a bfloat16 pool are answered; a strategy that is an array is refused in one line."""
-    badge.Trainer(net, lr=0.01, max_epochs=2).fit(X, Y[::-1], np.random.default_rng(0))
-    model = GaussianNB().fit(X, Y)
-    halves = torch.from_numpy(X).bfloat16()
-    assert badge.select(model, halves, 3, seed=0).tolist() == badge.select(model, halves.float(), 3, seed=0).tolist()
-    with pytest.raises(badge.errors.InputError, match="strategy"):
-        badge.ActiveLearner(X, GaussianNB(), classes=3, strategy=np.zeros(2))  # type: ignore[arg-type]

@@ -115,13 +115,8 @@ def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
     covered = {0: guess.covered}
     about = guess.weights.new_full((n,), torch.inf)
     while len(picks) < min(k - 1, max(LEVELS)):
-        stale = about > -torch.inf
-        (targets, left), *finer = SHORTLIST
-        while bool((again := stale[some := about.topk(min(n, left)).indices]).any()):  # gains at a part only fall too
-            some = some[again]
-            about[some] = sampled(guess, some, targets)
-            stale[some] = False
-        for targets, left in finer:
+        some = _largest(guess, about, *SHORTLIST[0])
+        for targets, left in SHORTLIST[1:]:
             some = some[sampled(guess, some, targets).topk(min(len(some), left)).indices]
         picks.append(int(some[guess.bounds(some).argmax()]))
         about[picks[-1]] = -torch.inf
@@ -129,6 +124,18 @@ def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
         if len(picks) in LEVELS:
             covered[len(picks)] = guess.covered
     return picks, dict(zip(covered, cover.all_bounds(torch.stack(list(covered.values()))), strict=True))
+
+
+def _largest(cover: Cover, about: Tensor, targets: int, count: int) -> Tensor:
+    """The `count` rows of largest gain at `targets` rows. `about` holds older gains, which are bounds, and is renewed."""
+    fresh = torch.zeros(len(about), dtype=torch.bool, device=about.device)
+    while True:
+        some = about.topk(min(count, len(about))).indices
+        stale = some[~fresh[some] & (about[some] > -torch.inf)]
+        if not len(stale):
+            return some
+        about[stale] = sampled(cover, stale, targets)
+        fresh[stale] = True
 
 
 def sampled(cover: Cover, ids: Tensor, count: int) -> Tensor:

@@ -27,9 +27,8 @@ def places_in_rows(
     [2, 0]
     """
     sums = cumulative[row]
-    inside: NDArray[np.int64] = ((sums <= at[:, None]) & (sums < sums[:, -1:])).argmin(
-        axis=1
-    )  # sums rise: the first False
+    before = (sums <= at[:, None]) & (sums < sums[:, -1:])
+    inside: NDArray[np.int64] = before.argmin(axis=1)  # the first False, since sums rise
     return inside
 
 
