@@ -42,12 +42,13 @@ def test_picks_of_the_plain_loop(binary: bool, done: int, c: int) -> None:
     assert found.tolist() == expected.tolist()
 
 
-def test_many_steps_of_the_rank_one_form() -> None:
-    """Rounding adds up over 160 steps; rows that it leaves undecided are worked out again."""
-    out = outputs(500, 3, 24, seed=3)
+@pytest.mark.parametrize(("binary", "n", "k", "d"), [(True, 500, 80, 24), (False, 250, 60, 8)])
+def test_many_steps(binary: bool, n: int, k: int, d: int) -> None:
+    """Rounding adds up over 2k steps; rows that it leaves undecided are worked out again."""
+    out = outputs(n, 3, d, seed=3)
     mean = float(out.embeddings.double().square().sum(dim=1).mean())
-    expected = plain_bait(blocks(out, binary=True), None, 80, penalty=0.01 * mean)
-    assert bait_binary(out, 80, RNG(0)).tolist() == expected.tolist()
+    expected = plain_bait(blocks(out, binary), None, k, penalty=0.01 * mean)
+    assert (bait_binary if binary else bait)(out, k, RNG(0)).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("strategy", [bait, bait_binary])

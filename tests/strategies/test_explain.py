@@ -125,6 +125,13 @@ def test_what_each_pick_added_to_the_objective() -> None:
     left = [np.trace(np.linalg.inv(penalty + z[picks[:i]].T @ z[picks[:i]]) @ z.T @ z / 110) for i in range(9)]
     added = badge.explain(pool, picks, strategy="bait-binary").gain
     np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
+    a = np.sqrt(p)[:, :, None] * (np.eye(3) - p[:, None, :])
+    v = np.einsum("nyc,nd->nycd", a, h).reshape(110, 3, 15)
+    penalty = 0.01 * (h**2).sum(axis=1).mean() * np.eye(15)
+    gram = [np.einsum("nya,nyb->ab", v[rows], v[rows]) for rows in (picks[:i] for i in range(9))]
+    left = [np.trace(np.linalg.inv(penalty + g) @ np.einsum("nya,nyb->ab", v, v) / 110) for g in gram]
+    added = badge.explain(pool, picks, strategy="bait").gain
+    np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
     assert badge.explain(pool, picks).gain is None and "gain" not in badge.explain(pool, picks).rows()[0]
-    with pytest.raises(InputError, match="gains are known for maxherding, uherding and bait-binary, not for 'badge'"):
+    with pytest.raises(InputError, match="maxherding, uherding, bait and bait-binary, not for 'badge'"):
         badge.explain(pool, picks, strategy="badge")

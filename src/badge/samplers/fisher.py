@@ -1,20 +1,20 @@
-"""BAIT's sampler: examples whose Fisher information reduces the pool's remaining uncertainty most.
+"""BAIT's sampler: the examples that lower the variance of the last layer most, by its Fisher information.
 
-With V_i the rows √p_iy (e_y − p_i) ⊗ h_i of example i, V_iᵀV_i is the Fisher information of the last layer. F is the mean of
-V_jᵀV_j over pool and labelled set L, F_L that over L. BAIT (Ash, Goel, Krishnamurthy & Kakade 2021, "Gone Fishing: Neural
-Active Learning with Fisher Embeddings", NeurIPS) lowers tr(M⁻¹F) greedily, M = λI + |L|/(|L|+k) F_L + Σ V_iᵀV_i over the
-picks, every V_i scaled by √(k/(|L|+k)). It takes 2k forward steps, each adding the example of largest
+The Fisher information of example i is P_i ⊗ h_i h_iᵀ with P = diag p − p pᵀ. F is its mean over pool and labelled set L, F_L
+that over L. BAIT (Ash, Goel, Krishnamurthy & Kakade 2021, "Gone Fishing: Neural Active Learning with Fisher Embeddings",
+NeurIPS) lowers tr(M⁻¹F) greedily, M = λI + |L|/(|L|+k) F_L + Σ P_i ⊗ h_i h_iᵀ over the picks, h_i scaled by √(k/(|L|+k)). It
+takes 2k forward steps, each adding the example of largest
 
-    tr[ E_i (I + G_i)⁻¹ ],   G_i = V_i M⁻¹ V_iᵀ,   E_i = V_i M⁻¹ F M⁻¹ V_iᵀ        (C × C each)
+    tr[ (I + P_i G_i)⁻¹ P_i E_i ],   G_i = H_iᵀ M⁻¹ H_i,   E_i = H_iᵀ M⁻¹ F M⁻¹ H_i,   H_i = I ⊗ h_i
 
-and then k backward steps, each removing the pick of smallest tr[ E_i (I − G_i)⁻¹ ].
+and then k backward steps, each removing the pick of smallest tr[ (I − P_i G_i)⁻¹ P_i E_i ].
 
 `Blocks` keeps G and E of every row and renews them from two products with [D × C²] per step, so that N × C × CD numbers never
-exist. `Vectors` is the rank-one case V_i = z_iᵀ: per step one product with [D × 2]. Products run in float32.
-`Vectors` bounds their rounding, and works out in float64 from M⁻¹ itself every row that the bound leaves open: its picks are
-those of the plain loop. `Blocks` has no such bound. It works out the rows whose scores are within CLOSE of the largest, at
-most MOST of them: its picks are those of the plain loop if scores in float32 are right to CLOSE/2 and no more than MOST
-rows are that close.
+exist. P maps (1, …, 1) to 0: it is written in C − 1 coordinates. `Vectors` is the rank-one case: per step one product with
+[D × 2]. Products run in float32. `Vectors` bounds their rounding, and works out in float64 from M⁻¹ itself every row that the
+bound leaves open: its picks are those of the plain loop. `Blocks` has no such bound. It works out the rows whose scores are
+within CLOSE of the largest, at most MOST of them: its picks are those of the plain loop if scores in float32 are right to
+CLOSE/2 and no more than MOST rows are that close. Backward steps look at the picks alone, in float64.
 """
 
 from typing import Protocol
@@ -43,11 +43,14 @@ class Information(Protocol):
     def best(self, taken: Tensor) -> int:
         """The row not taken of largest forward score."""
 
-    def losses(self, rows: list[int]) -> Tensor:
-        """What removing each of these rows costs, [n]."""
-
     def change(self, row: int, sign: int) -> None:
         """Add a row (+1), or take it out again (−1)."""
+
+    def losses(self) -> Tensor:
+        """What removing each row costs, [N]."""
+
+    def narrowed(self, ids: list[int]) -> "Information":
+        """These rows alone, in float64."""
 
 
 def forward_backward(information: Information, n: int, k: int, device: torch.device) -> NDArray[np.int64]:
@@ -58,12 +61,17 @@ def forward_backward(information: Information, n: int, k: int, device: torch.dev
         picks.append(information.best(taken))
         taken[picks[-1]] = True
         information.change(picks[-1], +1)
-    while len(picks) > k:
-        losses = information.losses(picks)
-        least = float(losses.min())
-        place = int((losses <= least + TIE * abs(least)).nonzero()[0])
-        information.change(picks.pop(place), -1)
-    return np.array(picks, dtype=np.int64)
+    few, kept = information.narrowed(picks), list(range(len(picks)))
+    while len(kept) > k:
+        place = _first(-few.losses()[kept])
+        few.change(kept.pop(place), -1)
+    return np.array(picks, dtype=np.int64)[kept]
+
+
+def _first(scores: Tensor) -> int:
+    """The lowest place of a largest score."""
+    largest = float(scores.max())
+    return int((scores >= largest - TIE * abs(largest)).nonzero()[0])
 
 
 class Vectors:
@@ -73,10 +81,9 @@ class Vectors:
     The rounding of these steps adds up. Rows that it leaves undecided are worked out from M⁻¹, and begin anew.
     """
 
-    def __init__(self, z: Features, fisher: Tensor, start: Tensor, scale: float) -> None:
-        """`z` are the vectors; `fisher` is F, `start` M without picks (both [D, D], float64)."""
-        self.z, self.fisher, self.scale = z, fisher, scale
-        self.inverse = torch.linalg.inv(start)
+    def __init__(self, z: Features, fisher: Tensor, inverse: Tensor, scale: float) -> None:
+        """`z` are the vectors; `fisher` is F, `inverse` M⁻¹ without picks (both [D, D], float64), changed in place."""
+        self.z, self.fisher, self.inverse, self.scale = z, fisher, inverse, scale
         self.sq_norms = z.sq_norms.double() * scale**2
         self.g, self.e = torch.empty_like(self.sq_norms), torch.empty_like(self.sq_norms)
         middle = self.inverse @ fisher @ self.inverse
@@ -108,26 +115,26 @@ class Vectors:
             torch.cat(x) for x in zip(*map(self._exact, torch.split(left, ROWS)), strict=True)
         )
         self.without[:, left] = self.errors[:, None]
-        scores = self.e[left] / (1 + self.g[left])
-        largest = float(scores.max())
-        return int(left[(scores >= largest - TIE * abs(largest)).nonzero()[0]])
+        return int(left[_first(self.e[left] / (1 + self.g[left]))])
 
     def score(self, row: int) -> float:
         """By how much adding the row lowers tr(M⁻¹F)."""
         g, e = self._exact(torch.tensor([row], device=self.sq_norms.device))
         return float(e / (1 + g))
 
-    def losses(self, rows: list[int]) -> Tensor:
-        g, e = self._exact(torch.tensor(rows, device=self.sq_norms.device))
-        return e / (1 - g)
+    def losses(self) -> Tensor:
+        return self.e / (1 - self.g)
+
+    def narrowed(self, ids: list[int]) -> "Vectors":
+        rows = self.z.rows(torch.tensor(ids, device=self.sq_norms.device)).as_matrix().double()
+        return Vectors(Dense.trusted(rows), self.fisher, self.inverse, self.scale)
 
     def change(self, row: int, sign: int) -> None:
         z = self._rows(slice(row, row + 1))[0]
         w = self.inverse @ z
         q = self.inverse @ (self.fisher @ w)
         j = 1 / (sign + float(z @ w))
-        if sign > 0:  # backward steps look at the picks alone, and work those out from M⁻¹
-            self._renew(w, q, j, float(w @ self.fisher @ w))
+        self._renew(w, q, j, float(w @ self.fisher @ w))
         self.inverse -= j * torch.outer(w, w)
 
     def _renew(self, w: Tensor, q: Tensor, j: float, wfw: float) -> None:
@@ -142,92 +149,120 @@ class Vectors:
         self.errors[1] += 2 * j * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
 
 
-class Blocks:
-    """The full form. Adding s with W = M⁻¹V_sᵀ, Q = M⁻¹FW and J = (I + V_sW)⁻¹: Z_i = V_iW, Y_i = V_iQ, and
+def coordinates(classes: int, device: torch.device) -> Tensor:
+    """An orthonormal basis of what is orthogonal to (1, …, 1), [C, C − 1] in float64."""
+    eye = torch.eye(classes, dtype=torch.float64, device=device)
+    eye[:, 0] = 1
+    whole: Tensor = torch.linalg.qr(eye).Q
+    return whole[:, 1:]
 
-    G_i −= Z_iJZ_iᵀ;   E_i −= Z_iJY_iᵀ + Y_iJZ_iᵀ − Z_iJ(WᵀFW)JZ_iᵀ
+
+def weights(p: Tensor) -> Tensor:
+    """diag p − p pᵀ of each row of probabilities in `coordinates`, [N, C − 1, C − 1]."""
+    basis = coordinates(p.shape[1], p.device)
+    outer, mean = basis[:, :, None] * basis[:, None, :], p @ basis
+    return (p @ outer.flatten(1)).view(-1, *outer.shape[1:]) - mean[:, :, None] * mean[:, None, :]
+
+
+class Blocks:
+    """The full form. Adding s with P_s = AᵀA, V = A ⊗ h_sᵀ and RRᵀ = (I + VM⁻¹Vᵀ)⁻¹: W = RᵀVM⁻¹, X = 2WFM⁻¹ − (WFWᵀ)W,
+    and with Z_i = WH_i and Y_i = XH_i
+
+    G_i −= Z_iᵀZ_i;   E_i −= Z_iᵀY_i;   M⁻¹ −= WᵀW
+
+    of which E is the symmetric part. Scores read no other.
     """
 
-    def __init__(self, a: Tensor, h: Dense, fisher: Tensor, start: Tensor, scale: float) -> None:
-        """`a` [N, C, C] holds the rows √p_y (e_y − p); `fisher` and `start` are [CD, CD] in float64."""
-        self.a, self.h, self.fisher, self.scale = a, h, fisher, scale
-        self.inverse = torch.linalg.inv(start)
+    def __init__(self, p: Tensor, h: Dense, fisher: Tensor, inverse: Tensor, scale: float) -> None:
+        """`p` [N, C] in float64; `fisher` and `inverse` as in Vectors, but [(C − 1)D, (C − 1)D]."""
+        self.probabilities, self.h, self.fisher, self.scale = p, h, fisher, scale
+        self.inverse = inverse.contiguous()  # a product with a transposed matrix can be forty times slower
+        self.c = p.shape[1] - 1
+        self.p = torch.empty(len(p), self.c, self.c, dtype=h.dtype, device=p.device)
+        for tile in self._tiles():
+            self.p[tile] = weights(p[tile])
         self.g, self.e = (self._sandwich(x) for x in (self.inverse, self.inverse @ fisher @ self.inverse))
+        self.traces = torch.cat([(self.p[tile] * self.e[tile]).sum(dim=(1, 2)) for tile in self._tiles()])
 
     def _tiles(self) -> list[slice]:
-        return [slice(s, min(s + ROWS, len(self.a))) for s in range(0, len(self.a), ROWS)]
+        n = len(self.probabilities)
+        return [slice(s, min(s + ROWS, n)) for s in range(0, n, ROWS)]
 
     def _sandwich(self, x: Tensor) -> Tensor:
-        """V_i X V_iᵀ of every row, [N, C, C]: h_iᵀ X_cd h_i for each pair of classes, then a on both sides."""
-        c, d = self.a.shape[2], self.h.width
-        found = torch.empty_like(self.a)
-        by_pair = x.view(c, d, c, d).to(self.h.dtype)
+        """H_iᵀ X H_i of every row, [N, C − 1, C − 1]: h_iᵀ X_cd h_i for each pair of coordinates."""
+        found = torch.empty_like(self.p)
+        by_pair = x.view(self.c, self.h.width, self.c, self.h.width).to(self.h.dtype)
         for tile in self._tiles():
             h = self.h.rows(tile).as_matrix() * self.scale
-            inner = h.new_empty(len(h), c, c)
-            for one in range(c):
-                for other in range(one, c):
-                    inner[:, one, other] = inner[:, other, one] = (h @ by_pair[one, :, other] * h).sum(dim=1)
-            found[tile] = self.a[tile] @ inner @ self.a[tile].transpose(1, 2)
+            for one in range(self.c):
+                for other in range(one, self.c):
+                    found[tile, one, other] = found[tile, other, one] = (h @ by_pair[one, :, other] * h).sum(dim=1)
         return found
 
-    def _block(self, ids: Tensor) -> Tensor:
-        """V of some rows, [n, C, CD], in float64."""
+    def _exact(self, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(P, G, E) of some rows in float64."""
         h = self.h.rows(ids).as_matrix().double() * self.scale
-        return (self.a[ids].double()[:, :, :, None] * h[:, None, None, :]).flatten(2)
-
-    def _exact(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        v = self._block(ids)
+        eye = torch.eye(self.c, dtype=h.dtype, device=h.device)
+        v = (eye[None, :, :, None] * h[:, None, None, :]).flatten(2)
         w = v @ self.inverse
-        return w @ v.transpose(1, 2), w @ self.fisher @ w.transpose(1, 2)
+        return weights(self.probabilities[ids]), w @ v.transpose(1, 2), w @ self.fisher @ w.transpose(1, 2)
 
     def best(self, taken: Tensor) -> int:
-        traces = self.e.diagonal(dim1=1, dim2=2).sum(dim=1).masked_fill_(taken, -torch.inf)
-        order = traces.argsort(descending=True)
-        scores = torch.full_like(traces, -torch.inf)
-        eye, leader = torch.eye(self.a.shape[1], dtype=self.a.dtype, device=self.a.device), -torch.inf
-        for some in torch.split(order, ROWS):  # tr[E (I + G)⁻¹] ≤ tr E
-            if float(traces[some[0]]) <= leader:
+        bounds = self.traces.masked_fill(taken, -torch.inf)  # tr[(I + PG)⁻¹PE] ≤ tr[PE]
+        order = bounds.argsort(descending=True)
+        scores, leader = torch.full_like(bounds, -torch.inf), -torch.inf
+        for some in torch.split(order, ROWS // 4):
+            if float(bounds[some[0]]) <= leader:
                 break
-            scores[some] = torch.linalg.solve(eye + self.g[some], self.e[some]).diagonal(dim1=1, dim2=2).sum(dim=1)
-            scores.masked_fill_(taken, -torch.inf)
-            leader = float(scores.max())
+            found = _traces(self.p[some], self.g[some], self.e[some], +1)
+            scores[some] = found.masked_fill_(taken[some], -torch.inf)
+            leader = max(leader, float(found.max()))
         close = (scores >= leader - CLOSE * abs(leader)).nonzero()[:, 0]
         if len(close) == 1:
             return int(close[0])
         close = close[scores[close].topk(min(len(close), MOST)).indices].sort().values
-        g, e = self._exact(close)
-        exact = torch.linalg.solve(eye.double() + g, e).diagonal(dim1=1, dim2=2).sum(dim=1)
-        largest = float(exact.max())
-        return int(close[(exact >= largest - TIE * abs(largest)).nonzero()[0]])
+        return int(close[_first(_traces(*self._exact(close), +1))])
 
-    def losses(self, rows: list[int]) -> Tensor:
-        losses = []
-        for ids in torch.split(torch.tensor(rows, device=self.a.device), MOST):
-            g, e = self._exact(ids)
-            eye = torch.eye(g.shape[1], dtype=g.dtype, device=g.device)
-            losses.append(torch.linalg.solve(eye - g, e).diagonal(dim1=1, dim2=2).sum(dim=1))
-        return torch.cat(losses)
+    def score(self, row: int) -> float:
+        """By how much adding the row lowers tr(M⁻¹F)."""
+        return float(_traces(*self._exact(torch.tensor([row], device=self.p.device)), +1))
+
+    def losses(self) -> Tensor:
+        return _traces(self.p, self.g, self.e, -1)
+
+    def narrowed(self, ids: list[int]) -> "Blocks":
+        rows = torch.tensor(ids, device=self.p.device)
+        h = Dense.trusted(self.h.rows(rows).as_matrix().double())
+        return Blocks(self.probabilities[rows], h, self.fisher, self.inverse, self.scale)
 
     def change(self, row: int, sign: int) -> None:
-        v = self._block(torch.tensor([row], device=self.a.device))[0]
-        w = self.inverse @ v.T
-        middle = self.fisher @ w
-        eye = torch.eye(len(v), dtype=v.dtype, device=v.device)
-        j = torch.linalg.inv(sign * eye + v @ w)
-        if sign > 0:
-            self._renew(w, self.inverse @ middle, j, w.T @ middle)
-        self.inverse -= w @ j @ w.T
+        one = slice(row, row + 1)
+        values, vectors = torch.linalg.eigh(weights(self.probabilities[one])[0])
+        root = (vectors * values.clamp(min=0).sqrt()).T
+        v = (root[:, :, None] * (self.h.rows(one).as_matrix()[0].double() * self.scale)).flatten(1)
+        eye, w = torch.eye(len(v), dtype=v.dtype, device=v.device), v @ self.inverse
+        w = torch.linalg.cholesky(torch.linalg.inv(eye + sign * (w @ v.T))).T @ w
+        middle = w @ self.fisher
+        x = 2 * middle @ self.inverse - sign * (middle @ w.T) @ w
+        self._renew(w, x, sign)
+        self.inverse.addmm_(w.T, w, alpha=-sign)
 
-    def _renew(self, w: Tensor, q: Tensor, j: Tensor, wfw: Tensor) -> None:
-        c, d, dtype = self.a.shape[2], self.h.width, self.a.dtype
-        both = torch.stack([w, q]).view(2, c, d, -1).permute(2, 1, 0, 3).reshape(d, -1).to(dtype) * self.scale
-        j, wfw = j.to(dtype), wfw.to(dtype)
+    def _renew(self, w: Tensor, x: Tensor, sign: int) -> None:
+        """`w` and `x` are [C − 1, (C − 1)D]."""
+        w, x = (
+            (v.view(self.c, self.c, -1) * self.scale).permute(2, 1, 0).flatten(1).to(self.h.dtype).contiguous()
+            for v in (w, x)
+        )
         for tile in self._tiles():
-            a = self.a[tile]
-            zy = a @ (self.h.rows(tile).as_matrix() @ both).view(len(a), c, -1)
-            z, y = zy[:, :, : len(j)], zy[:, :, len(j) :]
-            zj = z @ j
-            self.g[tile] -= zj @ z.transpose(1, 2)
-            cross = zj @ (y - zj @ wfw / 2).transpose(1, 2)
-            self.e[tile] -= cross + cross.transpose(1, 2)
+            h = self.h.rows(tile).as_matrix()
+            z, y = ((h @ v).view(len(h), self.c, self.c) for v in (w, x))
+            self.g[tile].baddbmm_(z, z.transpose(1, 2), alpha=-sign)
+            self.e[tile].baddbmm_(z, y.transpose(1, 2), alpha=-sign)
+            self.traces[tile] = (self.p[tile] * self.e[tile]).sum(dim=(1, 2))
+
+
+def _traces(p: Tensor, g: Tensor, e: Tensor, sign: int) -> Tensor:
+    """tr[(I ± PG)⁻¹ P E] of each row."""
+    eye = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
+    solved: Tensor = torch.linalg.solve(eye + sign * (p @ g), p @ e)
+    return solved.diagonal(dim1=1, dim2=2).sum(dim=1)

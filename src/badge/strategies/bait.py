@@ -11,7 +11,7 @@ from badge.core.rows import small
 from badge.errors import InputError
 from badge.features import Dense, Factored, Features
 from badge.outputs import Outputs
-from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward
+from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward, weights
 from badge.strategies.protocol import listed
 
 #: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
@@ -43,15 +43,6 @@ def bait_binary(
     return forward_backward(information, len(outputs), k, information.z.device)
 
 
-def bait_binary_added(outputs: Outputs, ids: list[int], labeled: Outputs | None) -> list[float]:
-    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
-    information, added = _vectors(outputs, len(ids), labeled, STRENGTH), []
-    for i in ids:
-        added.append(information.score(i))
-        information.change(i, +1)
-    return added
-
-
 def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
     pool, known = _rank_one(outputs), None if labeled is None or not len(labeled) else _rank_one(labeled)
     total, done = _outer(pool), 0
@@ -60,7 +51,7 @@ def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float)
         done, seen = len(known), _outer(known)
         total, start = total + seen, seen / (done + k)
     start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
-    return Vectors(pool, total / (len(pool) + done), start, (k / (done + k)) ** 0.5)
+    return Vectors(pool, total / (len(pool) + done), torch.linalg.inv(start), (k / (done + k)) ** 0.5)
 
 
 @listed("bait")
@@ -80,6 +71,20 @@ def bait(
     >>> sorted(bait(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
+    information = _blocks(outputs, k, labeled, strength)
+    return forward_backward(information, len(outputs), k, information.h.device)
+
+
+def bait_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, binary: bool) -> list[float]:
+    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
+    information, added = (_vectors if binary else _blocks)(outputs, len(ids), labeled, STRENGTH), []
+    for i in ids:
+        added.append(information.score(i))
+        information.change(i, +1)
+    return added
+
+
+def _blocks(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Blocks:
     p, h = _classes(outputs), Dense.trusted(outputs.embeddings)
     n, c, d = len(h), p.shape[1], h.width
     if c * d > WIDEST or n * c * c > MOST_NUMBERS:
@@ -92,11 +97,8 @@ def bait(
     if labeled is not None and len(labeled):
         done, seen = len(labeled), _fisher(_classes(labeled), Dense.trusted(labeled.embeddings))
         total, start = total + seen, seen / (done + k)
-    start += _penalty(outputs, strength) * torch.eye(c * d, dtype=start.dtype, device=start.device)
-    a = p.sqrt()[:, :, None] * (torch.eye(c, dtype=p.dtype, device=p.device) - p[:, None, :])
-    return forward_backward(
-        Blocks(a.to(h.dtype), h, total / (n + done), start, (k / (done + k)) ** 0.5), n, k, h.device
-    )
+    start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
+    return Blocks(p, h, total / (n + done), torch.linalg.inv(start), (k / (done + k)) ** 0.5)
 
 
 def _classes(outputs: Outputs) -> Tensor:
@@ -131,16 +133,15 @@ def _outer(z: Features) -> Tensor:
 
 
 def _fisher(p: Tensor, h: Dense) -> Tensor:
-    """Σ (diag p − p pᵀ) ⊗ h hᵀ, [CD, CD] in float64."""
-    c, d = p.shape[1], h.width
+    """Σ (diag p − p pᵀ) ⊗ h hᵀ in C − 1 coordinates, [(C − 1)D, (C − 1)D] in float64."""
+    c, d = p.shape[1] - 1, h.width
     total = torch.zeros(c, d, c, d, dtype=torch.float64, device=p.device)
     for begin in range(0, len(p), ROWS):
         rows = h.rows(slice(begin, begin + ROWS)).as_matrix()
-        q = p[begin : begin + ROWS].to(rows.dtype)
+        of_pair = weights(p[begin : begin + ROWS]).to(rows.dtype)
         for one in range(c):
             for other in range(one, c):
-                weight = q[:, one] * (float(one == other) - q[:, other])
-                total[one, :, other] += (rows * weight[:, None]).T @ rows
+                total[one, :, other] += (rows * of_pair[:, one, other, None]).T @ rows
     for one in range(c):
         for other in range(one):
             total[one, :, other] = total[other, :, one].T

@@ -12,7 +12,7 @@ from badge.core.arrays import as_index
 from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
-from badge.strategies.bait import bait_binary_added
+from badge.strategies.bait import bait_added
 from badge.strategies.coverage import coverage_added
 
 __all__ = ["Explanation", "explain", "log_det"]
@@ -54,7 +54,7 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
     Args:
         outputs: what the model says about the pool, with probabilities and embeddings.
         ids: positions of the picks, in pick order.
-        strategy: maxherding, uherding or bait-binary: `gain` is what each pick added to its objective.
+        strategy: maxherding, uherding, bait or bait-binary: `gain` is what each pick added to its objective.
         labeled: outputs of the labelled examples, on which that objective depends.
 
     Returns:
@@ -101,11 +101,11 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
 
 
 def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:
-    if strategy == "bait-binary":
-        return np.array(bait_binary_added(outputs, ids, labeled))
+    if strategy in ("bait", "bait-binary"):
+        return np.array(bait_added(outputs, ids, labeled, strategy == "bait-binary"))
     if strategy not in ("maxherding", "uherding"):
         raise InputError(
-            f"gains are known for maxherding, uherding and bait-binary, not for {strategy!r:.60}: leave it out"
+            f"gains are known for maxherding, uherding, bait and bait-binary, not for {strategy!r:.60}: leave it out"
         )
     return np.array(coverage_added(outputs, ids, labeled, strategy == "uherding"))
 
