@@ -32,8 +32,8 @@ def parts_of(output: Any) -> dict[Key, Tensor]:
     """The tensors that a model returned, by position or name."""
     found: dict[Key, Any]
     if isinstance(output, Tensor):
-        found = {0: output}
-    elif isinstance(output, Mapping):
+        return {0: output.detach()}
+    if isinstance(output, Mapping):
         found = dict(output)
     elif isinstance(output, tuple | list):
         names = getattr(output, "_fields", range(len(output)))

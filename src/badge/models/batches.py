@@ -106,13 +106,15 @@ def network_inputs(
     >>> network_inputs([(1.0, 2.0), (3.0, 4.0)]).shape, len(network_inputs([(1.0, 2.0), (3.0, 4.0)], needs=2))
     (torch.Size([2, 2]), 2)
     """
+    if isinstance(part, Tensor) and not encoder.reads_arrays:
+        return part
     part = _unwrapped(part, names)
     if isinstance(part, Mapping):
         return encoder.columns(part, start)
     if isinstance(part, Tensor | np.ndarray):
         if encoder.reads_arrays:
             return encoder.examples(list(part), start)
-        return part if isinstance(part, Tensor) else torch.from_numpy(native(np.array(part)))
+        return torch.from_numpy(native(np.array(part)))
     if isinstance(part, tuple):  # the tensors of a TensorDataset
         return part
     first = next((item for item in part if item is not None), None)

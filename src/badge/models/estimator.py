@@ -128,8 +128,8 @@ class Estimator:
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     >>> with Estimator(model, Options(), rows=2) as run:
-    ...     p, h, _ = run(2, np.array([[0.0], [2.0]]))
-    >>> p.shape, h.tolist()
+    ...     said = run(2, np.array([[0.0], [2.0]]))
+    >>> said.probabilities.shape, said.embeddings.tolist()
     (torch.Size([2, 2]), [[0.0], [2.0]])
     """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,7 @@ class Recorder:
         self.calls: list[Call] = []
         self.tokens: deque[Call] = deque(maxlen=TOKEN_CALLS_KEPT if self.searching else None)
         self.counts: dict[str, int] = {}
+        self.room: Tensor | None = None  # where the first input goes, if it fits
 
     def all(self) -> list[Call]:
         return [*self.calls, *self.tokens]
@@ -80,10 +81,9 @@ class Recorder:
         """One that watches a single module."""
         return Recorder({name: self.modules[name]}, searching=False)
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> AbstractContextManager[None]:
         """Around each forward pass."""
-        yield
+        return nullcontext()
 
     @contextmanager
     def attached(self) -> Iterator[Recorder]:
@@ -109,12 +109,18 @@ class Recorder:
             self.counts[name] = index + 1
             if not isinstance(x, Tensor) or not isinstance(output, Tensor):
                 return
-            if x.ndim <= 2:  # cloned, because what follows may change it in place; it is one small row per example
-                self.calls.append(Call(name, index, x.detach().clone(), output.detach()))
+            if x.ndim <= 2:  # copied, because what follows may change it in place; it is one small row per example
+                self.calls.append(Call(name, index, self._copied(x.detach()), output.detach()))
             else:
                 self.tokens.append(Call(name, index, x.detach(), output.detach()))
 
         return record
+
+    def _copied(self, x: Tensor) -> Tensor:
+        room, self.room = self.room, None
+        if room is None or (room.shape, room.dtype, room.device) != (x.shape, x.dtype, x.device):
+            return x.clone()
+        return room.copy_(x)
 
 
 def same(a: Tensor, b: Tensor) -> bool:

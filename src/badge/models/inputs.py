@@ -138,6 +138,8 @@ def bind(model: nn.Module, batch: Any, forward: Forward | None) -> tuple[tuple[A
 
     `forward` is `positional(model)`.
     """
+    if isinstance(batch, Tensor):
+        return (batch,), {}
     batch = without_label(batch, forward, batch=True)
     if forward is None:
         return (batch,), {}

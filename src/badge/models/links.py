@@ -1,10 +1,15 @@
 """From what a model returned to probabilities: it may be logits, a softmax or a sigmoid of them, of classes or of labels."""
 
+from collections.abc import Callable
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from badge.errors import ModelError
 from badge.models.heads import Call
+
+#: Columns from which on torch's softmax of rows on the CPU is vectorised; narrower ones take seven times as long.
+VECTOR = 16
 
 
 def are_labels(said: bool | None, link: str, columns: int) -> bool:
@@ -35,12 +40,36 @@ def own_link(output: Tensor, labels: bool | None) -> str:
     return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
 
 
-def probabilities(output: Tensor, link: str, call: Call | None, labels: bool) -> Tensor:
-    """Probabilities in float32 from what the model returned; of softmaxed ones from the layer before the softmax."""
-    if link == "own probabilities":
-        p = output.float().clamp(min=0)
-        return p if labels else p / p.sum(dim=1, keepdim=True)
-    if link != "logits" and call is not None:
+def scores(output: Tensor, link: str, call: Call | None) -> Tensor:
+    """What the probabilities follow from, in float32: the output, or, where it is softmaxed, the layer before the softmax."""
+    if link not in ("logits", "own probabilities") and call is not None:
         output = call.output.reshape(output.shape)
-    z = output.float()
-    return torch.sigmoid(z) if labels or z.shape[1] == 1 else torch.softmax(z, dim=1)
+    return output.float()
+
+
+def to_probabilities(link: str, labels: bool, columns: int) -> Callable[[Tensor], Tensor]:
+    """The function from scores to probabilities. What it makes of a row depends on the row alone."""
+    if link == "own probabilities":
+        return _clamped if labels else _normalised
+    return torch.sigmoid if labels or columns == 1 else softmax
+
+
+def _clamped(p: Tensor) -> Tensor:
+    return p.clamp(min=0)
+
+
+def _normalised(p: Tensor) -> Tensor:
+    p = p.clamp(min=0)
+    return p / p.sum(dim=1, keepdim=True)
+
+
+def softmax(z: Tensor) -> Tensor:
+    """The softmax of each row. Narrow rows get columns of -inf, whose exponentials are 0.
+
+    >>> softmax(torch.tensor([[0.0, 0.0], [-1e4, 1e4]])).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    columns = z.shape[1]
+    if columns >= VECTOR or z.device.type != "cpu":
+        return torch.softmax(z, dim=1)
+    return torch.softmax(nn.functional.pad(z, (0, VECTOR - columns), value=-torch.inf), dim=1)[:, :columns]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from badge.errors import ModelError
 from badge.models.estimator import Estimator
-from badge.models.network import Network, Run, Said
+from badge.models.network import Network, Run, Said, unchanged
 from badge.outputs import Outputs
 from badge.strategies.bald import mean_of
 
@@ -47,7 +47,7 @@ class Members:
         together = mean_of(self._answers(first, rows, batch))
         assert together.expected_entropy is not None
         self.entropies.append(together.expected_entropy[:])
-        return first._replace(probabilities=together.probabilities.to(first.probabilities.dtype))  # type: ignore[union-attr]
+        return first._replace(scores=together.probabilities.float(), link=unchanged)
 
     def _answers(self, first: Said, rows: int, batch: Any) -> Iterator[Outputs]:
         if not self.passes:

@@ -19,12 +19,22 @@ from badge.outputs.sparse import SparseRows
 NOT_ASKED = "the pass was made with embeddings=False"
 
 
-class Said(NamedTuple):
-    """What a model said about some rows."""
+def unchanged(p: Tensor) -> Tensor:
+    return p
 
-    probabilities: Tensor | None  # [n, C]; None where embeddings are all that was asked for
+
+class Said(NamedTuple):
+    """What a model said about some rows. Probabilities of many rows at once take less time than batch by batch."""
+
+    scores: Tensor | None  # [n, C]; None where embeddings are all that was asked for
     embeddings: Tensor | SparseRows | str  # [n, D], or why there are none
     multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
+    link: Callable[[Tensor], Tensor] = unchanged  # makes probabilities of scores, each row for itself
+    vouched: bool = False  # where all scores are finite the probabilities are valid and the embeddings finite
+
+    @property
+    def probabilities(self) -> Tensor | None:
+        return None if self.scores is None else self.link(self.scores)
 
 
 #: (rows, batch) -> what the model said
@@ -66,8 +76,8 @@ class Network:
     that layer is watched. Without embeddings an output layer need not be found.
 
     >>> with Network(nn.Linear(3, 2)) as run:
-    ...     p, h, _ = run(4, torch.zeros(4, 3))
-    >>> p.shape, h.shape
+    ...     said = run(4, torch.zeros(4, 3))
+    >>> said.probabilities.shape, said.embeddings.shape
     (torch.Size([4, 2]), torch.Size([4, 3]))
     """
 
@@ -84,6 +94,8 @@ class Network:
         self.headless = False
         self.answer: answers.Answer | None = None
         self.head: heads.Head | None = None
+        #: where the embeddings of the next rows go, if there is a place for them already
+        self.room: Callable[[int], Tensor | None] = lambda rows: None
 
     def __enter__(self) -> Network:
         with ExitStack() as stack:
@@ -109,12 +121,14 @@ class Network:
         self._watching.enter_context(recorder.attached())
 
     def __call__(self, rows: int, batch: Any) -> Said:
+        self.recorder.clear()
+        self.recorder.room = self.room(rows)
         output, mask = self._forward(batch)
         if self.embeddings != "only":
             return self._classified(rows, output, mask)
         if not self.headless:
             try:
-                return self._classified(rows, output, mask)._replace(probabilities=None)
+                return self._classified(rows, output, mask)._replace(scores=None)
             except ModelError:
                 self.headless = self.head is None and self.wanted is None and not _has_logits(output)
                 if not self.headless:
@@ -123,10 +137,11 @@ class Network:
         return Said(None, answers.rows_of(output, mask))
 
     def _forward(self, batch: Any) -> tuple[Any, Tensor | None]:
-        args, kwargs = inputs.place(inputs.bind(self.model, batch, self.takes), self.device, self.dtype)
+        args, kwargs = inputs.bind(self.model, batch, self.takes)
+        args = tuple([inputs.place(value, self.device, self.dtype) for value in args])
+        kwargs = {name: inputs.place(value, self.device, self.dtype) for name, value in kwargs.items()}
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
-        self.recorder.clear()
         try:
             with torch.no_grad(), _autocast(self.device, self.options.autocast), self.recorder.watching():
                 output = self.model(*args, **kwargs)
@@ -146,6 +161,9 @@ class Network:
         if self.head is None:
             self.head = self._found_head(calls, logits, returned)
             self.labels = links.are_labels(self.labels, self.head.link, logits.shape[1])
+            self.link = links.to_probabilities(self.head.link, self.labels, logits.shape[1])
+            # what a linear layer makes of NaN or inf is not finite; a head that was asked for may stand further back
+            self.vouched = self.wanted is None and type(self.head.module) is nn.Linear
             there = self.head.index >= 0
             self._watch(self.recorder.narrowed(self.head.name) if there else heads.Recorder({}, searching=False))
         call, h = None, NOT_ASKED if returned is None else returned
@@ -154,8 +172,11 @@ class Network:
             if call is None:
                 raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
             h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
-        p = links.probabilities(logits, self.head.link, call, bool(self.labels))
-        return Said(p, h if self.embeddings else NOT_ASKED, bool(self.labels))
+        h = h if self.embeddings else NOT_ASKED
+        scores = links.scores(logits, self.head.link, call)
+        if self.device.type == "cpu":
+            return Said(scores, h, bool(self.labels), self.link, self.vouched)
+        return Said(self.link(scores), h, bool(self.labels))
 
     def _found_head(self, calls: list[heads.Call], logits: Tensor, returned: Tensor | None) -> heads.Head:
         try:

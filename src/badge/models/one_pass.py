@@ -113,7 +113,7 @@ class Pass:
                 for rows, said in self._answers(run, sink):
                     if wanted and isinstance(said.embeddings, str):
                         raise ModelError(f"there are no embeddings: {said.embeddings}")
-                    sink.write(said if wanted != "only" else said._replace(probabilities=None))
+                    sink.write(said if wanted != "only" else said._replace(scores=None))
                     advance(rows)
         outputs = sink.outputs()
         if several is not None:
@@ -128,6 +128,8 @@ class Pass:
 
         A device that has no memory left gets batches of a quarter of the size, once.
         """
+        if isinstance(run, Network):
+            run.room = sink.room
         try:
             yield from _in_order(run, self.batches(sink.done))
             return

@@ -5,6 +5,7 @@ at a time; what is wrong is said before another chunk is computed.
 """
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from badge.core.arrays import as_single, chunks
 from badge.errors import InputError, ModelError
-from badge.models.network import Said
+from badge.models.network import Said, unchanged
 from badge.outputs import Outputs
 from badge.outputs.checks import check_rows, check_scale
 from badge.outputs.sparse import SparseRows
@@ -21,8 +22,8 @@ from badge.outputs.store import FLUSH_SECONDS, Writer
 
 #: why outputs hold no probabilities where embeddings were all that was asked for
 NO_PROBABILITIES = "the pass was made for embeddings only"
-#: Rows are looked through when they have gathered to about this many bytes.
-CHECK_BYTES = 8 * 2**20
+#: Rows are looked through when they have gathered to about this many bytes, or to this number.
+CHECK_BYTES, CHECK_ROWS = 8 * 2**20, 4096
 
 
 class Sink(Protocol):
@@ -30,6 +31,9 @@ class Sink(Protocol):
 
     @property
     def done(self) -> int: ...
+
+    def room(self, rows: int) -> Tensor | None:
+        """Where the embeddings of the next rows go, if a network can put them there itself."""
 
     def write(self, said: Said) -> None: ...
 
@@ -42,27 +46,30 @@ class Arrays:
     """Outputs gathered in memory, in arrays of their final size."""
 
     def __init__(self, rows: int) -> None:
-        self.rows, self.done, self.checked = rows, 0, 0
+        self.rows, self.done, self.checked, self.limit = rows, 0, 0, CHECK_ROWS
         self.p: Tensor | None = None
         self.h: Tensor | None = None
+        self.place: Tensor | None = None  # of the next embeddings, if the network puts them there itself
         self.sparse: list[SparseRows] = []
-        self.missing, self.multilabel = "", False
+        self.missing, self.multilabel, self.vouched = "", False, False
+        self.link: Callable[[Tensor], Tensor] = unchanged
 
     def write(self, said: Said) -> None:
-        p, h, self.multilabel = said
-        if isinstance(h, str):
+        scores, h, self.multilabel, self.link, self.vouched = said
+        if h is self.place:
+            pass
+        elif isinstance(h, str):
             self.h, self.sparse, self.missing = None, [], self.missing or h
         elif isinstance(h, SparseRows):
             self.sparse += [h] if not self.missing else []
         elif self.h is not None or not self.missing:
             self.h = self._room(self.h, as_single(h), "embedding columns")
-        if p is not None:
-            self.p = self._room(self.p, p, "classes")
+        if scores is not None:
+            self.p = self._room(self.p, scores, "classes")
         else:
             self.missing = self.missing or NO_PROBABILITIES
-        self.done += len(h if p is None else p)
-        width = sum(x.shape[1] for x in (self.p, self.h) if x is not None)
-        if (self.done - self.checked) * width * 4 >= CHECK_BYTES:
+        self.done += len(h if scores is None else scores)
+        if self.done - self.checked >= self.limit:
             self._check()
 
     def _room(self, array: Tensor | None, rows: Tensor, name: str) -> Tensor:
@@ -71,6 +78,7 @@ class Arrays:
             # numpy asks the system for large pages: filling fresh memory of torch's took three times as long
             kind = np.float64 if rows.dtype == torch.float64 else np.float32
             array = torch.from_numpy(np.empty((self.rows, rows.shape[1]), dtype=kind))
+            self.limit = min(self.limit, max(1, CHECK_BYTES // (4 * rows.shape[1])))
         stop = self.done + len(rows)
         if stop > self.rows or rows.shape[1:] != array.shape[1:]:
             raise ModelError(
@@ -81,10 +89,18 @@ class Arrays:
         array[self.done : stop] = rows
         return array
 
+    def room(self, rows: int) -> Tensor | None:
+        self.place = None if self.h is None else self.h[self.done : self.done + rows]
+        return self.place
+
     def _check(self) -> None:
         part = slice(self.checked, self.done)
         p, h = (None if x is None else x[part] for x in (self.p, self.h))
-        _check_rows(p, h, self.multilabel, self.checked)
+        vouched = self.vouched and p is not None and bool(p.sum().isfinite())  # NaN and inf survive a sum
+        if p is not None:
+            p.copy_(self.link(p))  # until now it held the scores
+        if not vouched:
+            _check_rows(p, h, self.multilabel, self.checked)
         self.checked = self.done
 
     def close(self) -> None:
@@ -111,8 +127,11 @@ class Store:
     def done(self) -> int:
         return self.writer.done + sum(len(p) for p, _ in self.waiting)
 
+    def room(self, rows: int) -> None:
+        return None
+
     def write(self, said: Said) -> None:
-        p, h, self.writer.multilabel = said
+        p, h, self.writer.multilabel = said.probabilities, said.embeddings, said.multilabel
         if isinstance(h, SparseRows) and p is not None:
             for part in chunks(h, CHECK_BYTES):  # files hold dense rows
                 self.write(Said(p[part], h[part], said.multilabel))
