@@ -109,21 +109,20 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
     picks = np.array([rng.integers(len(features))])
     stream = np.random.default_rng(rng.integers(2**63))
     exact = features.sq_norms_of(slice(0, len(features))).numpy()
-    with np.errstate(over="ignore"):  # the next line says so
-        sq_norms = exact.astype(str(features.dtype)[6:])
-    check_norms(float(sq_norms.max()), features.dtype)
+    check_norms(float(exact.max()), features.dtype)
+    sq_norms = exact.astype(np.float64 if features.dtype == torch.float64 else np.float32)
     count, reach = 0, math.sqrt(exact[picks[0]])
     while True:
         masses = by_norms(sq_norms, reach, picks[:count])
         cumulative = np.cumsum(masses.segments)
         if not cumulative[-1] > 0:
             return None
-        before = len(picks)
-        for size in (k + 16, CHECK - k - 16):  # mostly the first of them are enough
-            draws = stream.random((size, 2))
-            positions = masses.rows(*located(cumulative, draws[:, 0] * cumulative[-1]))
-            places = np.concatenate([picks, positions])
-            limits = np.concatenate([np.full(len(picks), -np.inf), draws[:, 1] * masses.at(positions)])
+        before, draws = len(picks), stream.random((CHECK, 2))
+        positions = masses.rows(*located(cumulative, draws[:, 0] * cumulative[-1]))
+        thresholds = draws[:, 1] * masses.at(positions)
+        for some in (slice(k + 6), slice(k + 6, CHECK)):  # mostly the first of them are enough
+            places = np.concatenate([picks, positions[some]])
+            limits = np.concatenate([np.full(len(picks), -np.inf), thresholds[some]])
             picks = places[accept(near_few(features.rows(torch.from_numpy(places)), limits), k)]
             if len(picks) == k:
                 return picks

@@ -69,8 +69,8 @@ def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
             if labeled is None and isinstance(left, Remaining):
                 labeled = outputs[left.excluded]
             labeled = labeled if labeled is not None and len(labeled) else None
-        seen = outputs.only(declared.reads).map(lambda rows: narrowed(rows, left))
-        seen = seen.map(loaded if declared.blocks else lambda rows: rows[:])
+        ready = loaded if declared.blocks else lambda rows: rows[:]
+        seen = outputs.only(declared.reads).map(lambda rows: ready(narrowed(rows, left)))
     picks = checked(request.strategy(seen, request.k, request.rng, labeled=labeled), request.k, len(left))
     return left.positions(picks)
 
