@@ -29,6 +29,7 @@ from badge.core.rows import Remaining, narrowed
 from badge.errors import BadgeError, InputError
 from badge.features import gradient_embedding
 from badge.outputs import parts
+from badge.samplers.envelope import SEGMENT
 from badge.samplers.shard import Shard
 from badge.samplers.topk import Scores, topk_by
 
@@ -36,20 +37,29 @@ N, ROWS = 18_000, 5_000
 DONE = np.arange(0, 9_000, 7)
 
 
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> badge.Outputs:
-    path = tmp_path_factory.mktemp("pool") / "parts"
+def on_disk(path: Path, n: int) -> badge.Outputs:
     rng = np.random.default_rng(0)
-    out = badge.Outputs.from_logits(3 * rng.normal(size=(N, 4)), rng.normal(size=(N, 8)) * rng.random((N, 1)) ** 2)
+    out = badge.Outputs.from_logits(3 * rng.normal(size=(n, 4)), rng.normal(size=(n, 8)) * rng.random((n, 1)) ** 2)
     p, h = out.probabilities.numpy().astype(np.float16), out.embeddings.numpy().astype(np.float16)
     identity = {"model": "made"}
     parts.begin(path, identity)
     made = [
-        parts.write(path, f"{a:06d}", p[a : a + ROWS], h[a : a + ROWS], np.arange(a, min(a + ROWS, N)) * 3, identity)
-        for a in range(0, N, ROWS)
+        parts.write(path, f"{a:06d}", p[a : a + ROWS], h[a : a + ROWS], np.arange(a, min(a + ROWS, n)) * 3, identity)
+        for a in range(0, n, ROWS)
     ]
     parts.finish(path, made)
     return badge.Outputs.load(path)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> badge.Outputs:
+    return on_disk(tmp_path_factory.mktemp("pool") / "parts", N)
+
+
+@pytest.fixture(scope="module")
+def three_segments(tmp_path_factory: pytest.TempPathFactory) -> badge.Outputs:
+    """The smallest pool that is cut into three: the work of some strategies grows with the square of the rows."""
+    return on_disk(tmp_path_factory.mktemp("small") / "parts", 2 * SEGMENT + 300)
 
 
 class Killing(RayShards):
@@ -178,8 +188,10 @@ def own(outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any =
 
 
 @pytest.mark.parametrize("strategy", [*ONE_PASS, own])
-def test_every_strategy_has_the_picks_of_one_machine(strategy: Any, pool: badge.Outputs, beside: None) -> None:
-    few = np.arange(0, 9_000, 300)
+def test_every_strategy_has_the_picks_of_one_machine(
+    strategy: Any, three_segments: badge.Outputs, beside: None
+) -> None:
+    pool, few = three_segments, np.arange(0, 8_400, 280)
     for options in ({"exclude": few}, {"labeled": pool[few]}):
         request: dict[str, Any] = {"k": 9, "seed": 4, "strategy": strategy, **options}
         expected = badge.select_from(pool, **request).tolist()

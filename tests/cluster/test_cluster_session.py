@@ -28,7 +28,7 @@ from badge.cluster import predicting, session, waiting
 from badge.errors import BadgeError
 
 waiting.PATIENCE_SECONDS = waiting.LOOK_SECONDS = 0.5
-predicting.PART_ROWS = 8
+predicting.PART_ROWS = 450
 out, killing = Path(sys.argv[1]), sys.argv[2] == "kill"
 
 class Slow(torch.nn.Linear):
@@ -48,12 +48,17 @@ def kill():
         process.kill()
 
 torch.manual_seed(0)
-net, pool = Slow(5, 3), torch.arange(800.0).reshape(160, 5) / 100
+net, pool = Slow(5, 3), torch.randn(9000, 5)
 if killing:
     threading.Thread(target=kill, daemon=True).start()
+def as_here():
+    return (badge.cluster.select_from(got, 20, shards=2) == badge.select_from(got, 20)).all()
+
 try:
-    got = badge.cluster.predict(net, pool, out, batch_size=8, workers=2)
-    print("same", torch.equal(got.embeddings[:], pool), session.require_ray().is_initialized())
+    with session.connected():  # two calls on one instance
+        got = badge.cluster.predict(net, pool, out, batch_size=450, workers=2)
+        print("same outputs", torch.equal(got.embeddings[:], pool), "same picks", as_here())
+    print("same picks again", as_here(), "left open", ray.is_initialized())
 except BadgeError as error:
     print(type(error).__name__, error)
 """
@@ -67,35 +72,47 @@ def run(out: Path, how: str, program: str = LOCAL) -> str:
     return done.stdout + done.stderr[-2000:]
 
 
-def test_a_local_instance_and_its_end(tmp_path: Path) -> None:
-    """It listens on 127.0.0.1 only. With its node gone the call ends in one line, and a rerun continues."""
-    said = run(tmp_path / "out", "kill")
-    told = [line for line in said.splitlines() if line.startswith("ClusterError ")]
-    assert len(told) == 1 and "continues" in told[0], said
-    addresses = said.split("listening ")[1].splitlines()[0].split()
-    assert addresses and set(addresses) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("local") / "out"
+
+
+@pytest.fixture(scope="module")
+def killed(folder: Path) -> str:
+    """What a program prints whose local instance is killed while it predicts."""
+    return run(folder, "kill")
+
+
+@pytest.fixture(scope="module")
+def continued(killed: str, folder: Path) -> str:
+    """What it prints the second time. The parts of the first stay as they are."""
     with pytest.raises(badge.errors.InputError, match="is not finished"):
-        badge.Outputs.load(tmp_path / "out")
-    made = {file: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("part-*/*.npy")}
-    assert made
-    said = run(tmp_path / "out", "go on")
-    assert "same True False" in said, said
-    assert made.items() <= {file: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("part-*/*.npy")}.items()
+        badge.Outputs.load(folder)
+    made = times(folder)
+    said = run(folder, "go on")
+    assert made and made.items() <= times(folder).items()
+    return said
 
 
-TWICE = """
-import ray, sys, numpy as np, badge, badge.cluster
-rng = np.random.default_rng(0)
-out = badge.predict(__import__("torch").nn.Linear(4, 3), rng.normal(size=(9000, 4)).astype("float32"), out=sys.argv[1])
-here = badge.select_from(out, 20)
-print("same", *((badge.cluster.select_from(out, 20, shards=2) == here).all() for _ in range(2)), ray.is_initialized())
-"""
+def times(folder: Path) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in folder.glob("part-*/*.npy")}
 
 
-def test_a_second_selection_starts_its_own_instance(tmp_path: Path) -> None:
+def test_a_local_instance_and_its_end(killed: str) -> None:
+    """It listens on 127.0.0.1 only. With its node gone the call ends in one line."""
+    told = [line for line in killed.splitlines() if line.startswith("ClusterError ")]
+    assert len(told) == 1 and "continues" in told[0], killed
+    addresses = killed.split("listening ")[1].splitlines()[0].split()
+    assert addresses and set(addresses) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
+def test_a_rerun_continues(continued: str) -> None:
+    assert "same outputs True same picks True" in continued, continued
+
+
+def test_a_second_selection_starts_its_own_instance(continued: str) -> None:
     """The processes of the first are gone with it."""
-    said = run(tmp_path / "out", "", TWICE)
-    assert "same True True False" in said, said
+    assert "same picks again True left open False" in continued, continued
 
 
 def test_an_address_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
