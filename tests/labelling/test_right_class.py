@@ -195,3 +195,30 @@ def test_a_tie_goes_to_a_third_person_or_is_decided(browser: Any, served: Callab
     assert [e["by"] for e in events(server, "decide")] == ["cid"]
     for person in (ann, ben, cid):
         person.close()
+
+
+def test_a_key_means_one_class_whatever_people_said(
+    browser: Any, served: Callable[..., Server], tmp_path: Path
+) -> None:
+    (tmp_path / "classes.csv").write_text("name,key\ngood,\nbad,\nunclear,k\n")
+    server = served(texts(2), "--classes", "classes.csv", "--of", "2", "--batch-size", "2")
+    for name, keys in (("ann", "2k"), ("ben", "k2")):
+        person = Person(browser, server.url, name)
+        for key in keys:
+            person.press(key)
+        person.close()
+    cid = Person(browser, server.url, "cid")
+    cid.page.goto(f"{server.home}/disagreements")
+    cid.page.wait_for_selector("#rows .votes")
+    for row in range(2):
+        buttons = cid.page.query_selector_all(f"#rows > li:nth-child({row + 1}) .choices button")
+        assert [one.inner_text().split()[:2] for one in buttons] == [["1", "good"], ["2", "bad"], ["k", "unclear"]]
+        assert {"ann", "ben"} == {one.inner_text().split()[2] for one in buttons[1:]}  # who said it
+    cid.page.keyboard.press("ArrowDown")
+    cid.page.wait_for_selector("#rows > li:nth-child(2).marked")
+    cid.page.keyboard.press("1")  # what nobody said
+    cid.page.wait_for_selector("text=Decided: good")
+    cid.page.keyboard.press("k")
+    cid.page.wait_for_selector("text=Decided: unclear")
+    assert [e["labels"] for e in events(server, "decide")] == [["good"], ["unclear"]]
+    cid.close()

@@ -10,27 +10,18 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from badge.errors import BadgeError, InputError, MissingExtraError
+from badge.core.importing import needs
+from badge.errors import BadgeError, InputError
 from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
 from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
 
-STATIC = {"label.css": "text/css"} | {
-    f"{name}.js": "text/javascript"
-    for name in (
-        "api",
-        "classes",
-        "dialogs",
-        "disagreements",
-        "draw",
-        "find",
-        "label",
-        "overview",
-        "review",
-        "start",
-        "team",
-    )
+#: files that the pages load -> content type
+STATIC = {
+    file.name: "text/css" if file.name.endswith(".css") else "text/javascript"
+    for file in (resources.files("badge.labelling") / "static").iterdir()
+    if file.name.endswith((".css", ".js"))
 }
 #: address -> name of its files, title, and the role that may open it
 PAGES = {
@@ -58,33 +49,30 @@ def app_of(
 ) -> Any:
     """The ASGI application.
 
-    `suggested` is offered as the name of a new visitor; `public` is the address of a proxy; `model` is the folder to which
-    the trained model is saved.
+    `suggested` is offered as the name of a new visitor, `public` is the address of a proxy, and the trained model is saved
+    to the folder `model`.
     """
-    try:
+    with needs("the labelling page", "starlette", "label"):
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request
         from starlette.responses import JSONResponse, Response
         from starlette.routing import Route
-    except ImportError:
-        raise MissingExtraError("the labelling page", "starlette", "label") from None
 
     class Json(JSONResponse):
         def render(self, content: Any) -> bytes:  # an old journal may hold half of a surrogate pair
             return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
-    def may(request: Request, role: str) -> bool:
+    def visitor_of(request: Request) -> Visitor:
         visitor: Visitor = request.scope["visitor"]
-        return role in visitor.may
+        return visitor
 
     def writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Any:
         async def endpoint(request: Request) -> Response:
-            if not may(request, role):
+            if role not in visitor_of(request).may:
                 return Json({"refused": NOT_YOURS}, status_code=403)
-            visitor: Visitor = request.scope["visitor"]
             try:
-                values = _fields(await request.body(), names, visitor)
+                values = _fields(await request.body(), names, visitor_of(request))
                 return Json(await run_in_threadpool(partial(call, **values)))
             except Refused as refused:
                 return Json({"refused": str(refused)}, status_code=409)
@@ -95,7 +83,7 @@ def app_of(
 
     def reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Any:
         def endpoint(request: Request) -> Response:
-            if not may(request, role):
+            if role not in visitor_of(request).may:
                 return Json({"error": NOT_YOURS}, status_code=403)
             try:
                 found = call(request)
@@ -107,14 +95,14 @@ def app_of(
 
     def state(request: Request) -> dict[str, Any]:
         session.stay(request.query_params.get("client", ""))
-        visitor: Visitor = request.scope["visitor"]
+        visitor = visitor_of(request)
         about = {"name": visitor.name, "role": visitor.role, "may": visitor.may, "suggested": suggested}
         return {**session.state(), "visitor": about, "guidelines": guidelines}
 
     def labels(request: Request) -> dict[str, Any]:
         asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
-        visitor: Visitor = request.scope["visitor"]
-        if visitor.name is not None and not may(request, "adjudicate"):
+        visitor = visitor_of(request)
+        if visitor.name is not None and "adjudicate" not in visitor.may:
             asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
         return session.board.find(session.items.position, **asked)
 
@@ -175,10 +163,8 @@ def app_of(
 
 def serve(app: Any, session: Session, host: str, port: int, listen: socket.socket | None = None) -> None:
     """Run until it is stopped; what was answered is on disk however that happens."""
-    try:
+    with needs("the labelling page", "uvicorn", "label"):
         import uvicorn
-    except ImportError:
-        raise MissingExtraError("the labelling page", "uvicorn", "label") from None
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False, timeout_keep_alive=30)
     try:

@@ -2,10 +2,8 @@
 
 import { $, breakable, element } from "./draw.js";
 import { search } from "./find.js";
+import { keysOf } from "./keys.js";
 
-/** Keys of the page itself: comment, guesses, recently used, skip, undo. */
-const TAKEN = "cgrsu";
-const KEYS = [..."123456789abcdefghijklmnopqrstuvwxyz"].filter((key) => !TAKEN.includes(key));
 const MANY = 12;
 const SHOWN = 12; // results of a search
 const RECENT = 5;
@@ -17,18 +15,6 @@ let choose = () => {};
 
 export const all = () => names;
 export const keyed = (key) => byKey.get(key);
-
-/** Keys that classes ask for; the others get theirs in order, or by use where there are more classes than keys. */
-const keysOf = (classes) => {
-  const keys = new Map();
-  for (const { name, key } of classes) if (key && !TAKEN.includes(key) && !keys.has(key)) keys.set(key, name);
-  const given = new Set(keys.values());
-  const rest = classes.filter(({ name }) => !given.has(name));
-  if (classes.length > KEYS.length) rest.sort((a, b) => b.count - a.count);
-  const free = KEYS.filter((key) => !keys.has(key));
-  rest.slice(0, free.length).forEach(({ name }, i) => keys.set(free[i], name));
-  return keys;
-};
 
 const button = ({ name, description, colour }, key) => {
   const words = element("span", { class: "words" }, breakable(name));

@@ -2,12 +2,13 @@
 
 import { randomId } from "./api.js";
 import { $, element, fillTable, itemView, number, pairRows, percent, words } from "./draw.js";
+import { keysOf } from "./keys.js";
 import { begin, server } from "./start.js";
 
-const KEYS = [..."123456789abcdefghilmnopqrstuvwxyz"]; // j and k move
-
 let name = "";
-let classes = [];
+let several = false; // whether an item may have several classes
+let classes = []; // in the order of the page Label
+let keyOf = new Map(); // class -> its key on the page Label
 let rows = [];
 let marked = 0;
 let busy = false;
@@ -21,15 +22,18 @@ const decide = async (row, label) => {
   await load(`Decided: ${words(label)}.`);
 };
 
-/** What was said first, then all classes: one key each. */
+/** What an item can be decided as: every class, or the sets of classes that people gave. */
 const choicesOf = (row) => {
-  const said = row.votes.map((vote) => vote.label);
-  return [...new Map([...said, ...(Array.isArray(said[0]) ? [] : classes)].map((label) => [words(label), label])).values()];
+  if (!several) return classes.map((label) => ({ label, key: keyOf.get(label) }));
+  const said = new Map(row.votes.map(({ label }) => [words(label), label]));
+  return [...said.keys()].sort().map((text, i) => ({ label: said.get(text), key: String(i + 1) }));
 };
 
 const rowView = (row, i) => {
-  const choices = choicesOf(row).map((label, k) => {
-    const button = element("button", { type: "button" }, KEYS[k] ? element("kbd", {}, KEYS[k]) : "", ` ${words(label)}`);
+  const choices = choicesOf(row).map(({ label, key }) => {
+    const by = row.votes.filter((vote) => words(vote.label) === words(label)).map((vote) => vote.by);
+    const button = element("button", { type: "button" }, key ? element("kbd", {}, key) : "", ` ${words(label)}`,
+      by.length ? element("small", {}, ` ${by.join(", ")}`) : "");
     button.addEventListener("click", () => decide(row, label));
     return button;
   });
@@ -50,7 +54,12 @@ const load = async (said = "") => {
   const { data, refused } = await server.get("/api/disagreements");
   if (!data) { $("found").textContent = refused; return; }
   rows = data.rows;
-  classes = data.overview.classes.map((one) => one.name);
+  several = data.overview.several;
+  const names = data.overview.classes.map((one) => one.name);
+  if (names.join("\n") !== classes.join("\n")) { // keys stay while the page is open
+    classes = names;
+    keyOf = new Map([...keysOf(data.overview.classes)].map(([key, label]) => [label, key]));
+  }
   const ties = data.ties ? `, ${number(data.ties)} of them tied` : "";
   $("found").textContent = `${said} ${data.total ? `${number(data.total)} open${ties}` : "Nothing is open."}`.trim();
   draw();
@@ -62,17 +71,17 @@ const load = async (said = "") => {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.matches("input, select")) return;
   const key = event.key.toLowerCase();
-  if (key === "j" || key === "k") {
-    marked += key === "j" ? 1 : -1;
+  const row = rows[marked];
+  const choice = row && choicesOf(row).find((one) => one.key === key);
+  if (choice) {
+    event.preventDefault();
+    decide(row, choice.label);
+  } else if (["j", "k", "arrowdown", "arrowup"].includes(key)) {
+    event.preventDefault();
+    marked += key === "j" || key === "arrowdown" ? 1 : -1;
     draw();
     $("rows").children[marked]?.scrollIntoView({ block: "nearest" });
-    return;
   }
-  const row = rows[marked];
-  const label = row && choicesOf(row)[KEYS.indexOf(key)];
-  if (label === undefined || !KEYS.includes(key)) return;
-  event.preventDefault();
-  decide(row, label);
 });
 
 const first = await begin();
