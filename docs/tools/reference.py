@@ -87,9 +87,9 @@ PYTHON: dict[str, Page] = {
         "Data and experiments",
         "The paper's data sets and protocol. [Run experiments](../experiments.md) from the command line, or from Python:",
         (
-            *(f"badge.data.{name}" for name in ("NAMES", "Dataset", "load", "load_file", "resolve", "check_name")),
-            *("badge.data.is_own_file", "badge.data.cache_folder"),
-            *(f"badge.experiment.{name}" for name in ("Cell", "run_cell", "run_cells", "read_grid", "read_grids")),
+            *(f"badge.data.{name}" for name in ("NAMES", "Dataset", "load", "load_file", "resolve")),
+            "badge.data.cache_folder",
+            *(f"badge.experiment.{name}" for name in ("Cell", "run_cell", "run_cells", "read_grid")),
             *(f"badge.experiment.{name}" for name in ("cells_of", "finished", "journal_path", "Executor", "Serial")),
             *(f"badge.experiment.{name}" for name in ("Processes", "Outcome", "Display")),
         ),
@@ -102,7 +102,7 @@ PYTHON: dict[str, Page] = {
             *(f"badge.stats.{name}" for name in ("learning_curve", "mean_curve", "saved_labels", "labels_to_reach")),
             *(f"badge.stats.{name}" for name in ("penalty_matrix", "group_by", "beats", "t_score", "critical_value")),
             *(f"badge.stats.{name}" for name in ("normalized_errors", "error_cdf", "label_budgets", "budget_values")),
-            *(f"badge.stats.{name}" for name in ("saturation", "batch_diversity", "round_times", "budget_notes")),
+            *(f"badge.stats.{name}" for name in ("batch_diversity", "round_times", "budget_notes")),
             *(f"badge.stats.{name}" for name in ("capped_notes", "coverage_notes", "Budgets", "Cdf", "Curve")),
             *(f"badge.stats.{name}" for name in ("Diversity", "LabelsSaved", "Matrix", "Mean", "NormalizedErrors")),
             *(f"badge.stats.{name}" for name in ("Note", "Penalty", "Run", "Saving", "Setting", "Timing")),
@@ -123,7 +123,7 @@ PYTHON: dict[str, Page] = {
                 f"badge.journal.{name}"
                 for name in ("read", "examine", "repair", "Repair", "erase", "Journal", "InMemory")
             ),
-            *(f"badge.journal.{name}" for name in ("records_of", "first_and_last", "Event", "FORMAT")),
+            *(f"badge.journal.{name}" for name in ("records_of", "Event", "FORMAT")),
         ),
     ),
     "reference/errors.md": Page(

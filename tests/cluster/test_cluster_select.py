@@ -21,8 +21,7 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.place import Placed, RayPlace
-from badge.cluster.resources import Resources
+from badge.cluster.place import Placed, RayPlace, Resources
 from badge.cluster.shards import Host, RayShards, cuts, packed, sent, spares
 from badge.core.catalog import ONE_PASS
 from badge.core.rows import Remaining, narrowed

@@ -18,8 +18,8 @@ import pytest
 
 import badge
 import badge.cluster
-from badge.cluster import resources, shards, waiting
-from badge.cluster.resources import Resources, room
+from badge.cluster import place, shards, waiting
+from badge.cluster.place import Resources, room
 from badge.cluster.shards import RayShards
 from badge.errors import ClusterError
 
@@ -132,7 +132,7 @@ def test_one_shard_on_each_node_and_no_room_is_one_line(
     for _ in range(2):  # the second uses the processes of the first
         assert badge.cluster.select_from(pool, 20, shards=3).tolist() == expected
     assert {len(set(homes)) for homes in seen} == {3}, seen
-    monkeypatch.setattr(resources, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(place, "ROOM_SECONDS", 0.0)
     with pytest.raises(
         ClusterError, match=r"room for 3 shards with 2 CPU each \(3 CPU free\) .*ask for less by shards="
     ):

@@ -315,11 +315,3 @@ def test_class_variables_name_their_type() -> None:
     for kind in (*KINDS.values(), Stop):
         hints = vars(kind).get("__annotations__", {}).values()
         assert not {"ClassVar", "typing.ClassVar"} & set(map(str, hints)), kind
-
-
-def test_the_old_name_of_a_field_is_read() -> None:
-    old = {"event": "ask", "round": 0, "ids": [1], "of": 2, "stop": {**STOP, "of": 9}}
-    del old["stop"]["examples"]  # type: ignore[attr-defined]
-    check(old)
-    record = typed(old)
-    assert record.people == 2 and record.stop.examples == 9  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import badge.labelling.strips as strips
+import badge.labelling.images as strips
 from badge.labelling.images import SCREEN, ImageFiles, ImageFolder, picture_of
 from pages import Person, Server
 

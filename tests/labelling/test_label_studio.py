@@ -13,9 +13,8 @@ import pytest
 
 from badge.errors import InputError, ServerError
 from badge.labelling.label_studio import Client, Settings, client, picking, run_round, watch
-from badge.labelling.label_studio.layout import layout_of
+from badge.labelling.label_studio.layout import Project, layout_of, read
 from badge.labelling.label_studio.picking import picks_for
-from badge.labelling.label_studio.project import Project, read
 from fake_label_studio import CONFIG, FakeLabelStudio
 
 TEXTS = [f"text {i}" for i in range(12)]

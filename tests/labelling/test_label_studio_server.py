@@ -19,8 +19,7 @@ import pytest
 
 from badge.cli import main
 from badge.labelling.label_studio import Client
-from badge.labelling.label_studio.layout import layout_of
-from badge.labelling.label_studio.project import read
+from badge.labelling.label_studio.layout import layout_of, read
 from fake_label_studio import CONFIG
 
 COMMAND = os.environ.get("BADGE_LABEL_STUDIO")

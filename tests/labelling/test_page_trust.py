@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 from test_session import Texts, answer, films
-from typer.testing import CliRunner
 
 import badge
 from badge.errors import InputError
@@ -132,35 +131,13 @@ def test_names_are_trimmed_and_composed() -> None:
             plain_name(bad)
 
 
-def test_an_old_journal_with_half_a_character_is_served(tmp_path: Path) -> None:
-    testing = pytest.importorskip("starlette.testclient", reason="starlette is not installed")
-    source = open_source(films(tmp_path))
-    learner = badge.ActiveLearner(
-        source.pool, Texts(2), classes=["good", "bad"], ids=source.ids, journal=tmp_path / "labels.jsonl"
-    )
-    learner.tell(["f1"], ["good"], by="half \ud800", unasked=True)  # as an older page would have written
-    session = Session(learner, source, 4)
-    app = app_of(session, People("secret"))
-    client = testing.TestClient(app, base_url="http://127.0.0.1:8600", raise_server_exceptions=False)
-    assert client.get("/?token=secret").status_code == 200
-    for path in ("/api/state", "/api/labels", "/export/labels.csv", "/export/labels.jsonl", "/api/team"):
-        assert client.get(path).status_code == 200, path
-    session.close()
-
-
-def test_check_and_repair_know_half_a_character(tmp_path: Path) -> None:
-    from badge.cli import app
-    from badge.journal.repair import examine, repair
-
+def test_half_a_character_never_reaches_the_journal(tmp_path: Path) -> None:
     with badge.ActiveLearner(["a", "b", "c"], Texts(2), classes=["x", "y"], journal=tmp_path / "j") as learner:
-        learner.tell([0], ["x"], by="half \ud800", unasked=True)
-        learner.tell([1], ["y"], by="ann", unasked=True)
-    before = CliRunner().invoke(app, ["journal", "check", str(tmp_path / "j")])
-    assert before.exit_code == 1 and examine(tmp_path / "j")[0][0] == 2
-    assert repair(tmp_path / "j").lost == []
-    after = CliRunner().invoke(app, ["journal", "check", str(tmp_path / "j")])
-    assert after.exit_code == 0 and "2 labels" in after.output
-    assert [e["by"] for e in badge.journal.read(tmp_path / "j")[1:]] == ["half ?", "ann"]
+        with pytest.raises(InputError, match="name of whoever labelled"):
+            learner.tell([0], ["x"], by="half \ud800", unasked=True)
+        with pytest.raises(InputError, match="a reason is a text"):
+            learner.skip([0], "half \ud800")
+    assert len(badge.journal.read(tmp_path / "j")) == 1
 
 
 # -- odd requests ------------------------------------------------------------------------------------------------------

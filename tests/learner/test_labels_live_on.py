@@ -13,7 +13,7 @@ import pytest
 import badge
 from badge import journal
 from badge.errors import InputError, JournalError
-from badge.learner.agreement import cohen_kappa
+from badge.learner.advice import cohen_kappa
 from sixty import TRUTH, X, make, rounds
 
 

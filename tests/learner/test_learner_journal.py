@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "pool": ({"pool": X + 1e-9}, r"its pool has 60 examples, yours 60, and its examples are different \(digest \w+"),
     "pool length": (
         {"pool": X[:-1]},
-        "its pool has 60 examples, yours 59; only a pool with ids of its own may lose examples",
+        "its pool has 60 examples, yours 59; only a pool with your own ids may lose examples",
     ),
     "classes": ({"classes": 4}, "its classes is 3, yours is 4"),
     "class names": ({"classes": ["a", "b", "c"]}, r"its classes is 3, yours is \['a', 'b', 'c'\]"),

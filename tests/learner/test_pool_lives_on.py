@@ -63,7 +63,7 @@ def test_a_pool_may_grow_at_its_end(tmp_path: Path) -> None:
         assert learner.pending.tolist() == reference
         assert [event["event"] for event in journal.read(path)].count("pool") == 1
     for pool, message in (
-        (X[:40], "its pool has 60 examples, yours 40; only a pool with ids of its own may lose"),
+        (X[:40], "its pool has 60 examples, yours 40; only a pool with your own ids may lose"),
         (X[::-1], "different"),
     ):
         with pytest.raises(JournalError, match=message):
@@ -100,7 +100,7 @@ def test_own_ids_everywhere_and_any_order(tmp_path: Path) -> None:
             other.tell(batch, [int(TRUTH[KEYS.index(id)]) for id in batch])
         assert got == reference  # the same picks from a pool in another order
     assert len(later) == 4
-    with pytest.raises(JournalError, match="was begun with ids of its own: give them again; pass ids="):
+    with pytest.raises(JournalError, match="was begun with your own ids: give them again; pass ids="):
         make(path)
     with pytest.raises(JournalError, match=r"the id 'img/.*' is not in yours"):
         make(path, ids=[f"new{i}" for i in range(60)])

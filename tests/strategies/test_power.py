@@ -10,7 +10,7 @@ import torch
 
 import badge
 from badge.errors import InputError
-from badge.strategies.power import Power, gradient_norm, power_entropy, power_marg, power_norm
+from badge.strategies.uncertainty import Power, gradient_norm, power_entropy, power_marg, power_norm
 from badge.testing.laws import Law, chi_square, tally
 from laws import ACCEPTED, REJECTED
 

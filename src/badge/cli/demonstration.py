@@ -5,7 +5,7 @@ from pathlib import Path
 
 from badge import stats, strategies
 from badge.experiment.cell import Cell
-from badge.experiment.summary import text_table
+from badge.experiment.display import text_table
 from badge.report.figures import learning_curves
 
 #: seven strategies, three seeds, to 400 of 1,437 labels
@@ -53,9 +53,8 @@ def table(folder: Path) -> str:
         saving = saved.get(name)  # rand itself is not among them
         needed = next(iter(saved.values())).reference_labels if saving is None else saving.labels
         share = 1.0 if saving is None else saving.ratio
-        rows.append(
-            [name, f"{needed:.0f}", f"{share:.0%}", final] if math.isfinite(needed) else [name, "–", "–", final]
-        )
+        shown = [f"{needed:.0f}", f"{share:.0%}"] if math.isfinite(needed) else ["–", "–"]
+        rows.append([name, *shown, final])
     return (
         f"{headline(results)}\nlabels needed to reach {target:.4f}, the test accuracy of rand at {CELLS[0].labels} labels\n"
         + text_table(["strategy", "labels", "of rand's", f"accuracy at {CELLS[0].labels}"], rows)

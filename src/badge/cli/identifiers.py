@@ -47,7 +47,7 @@ def check_ids(names: Sequence[str], source: str, one_a_line: bool) -> None:
 
 
 def excluded(
-    files: Sequence[Path], names: Sequence[str] | None, rows: int, id_column: str | None, strict: bool
+    files: Sequence[Path], names: list[str] | None, rows: int, id_column: str | None, strict: bool
 ) -> Excluded:
     """The union of what all files name: positions, or identifiers where the pool has them."""
     found: set[int] = set()

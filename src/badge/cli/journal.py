@@ -24,9 +24,7 @@ _File = Annotated[Path, Argument(help="The journal (.jsonl).")]
 
 
 @app.command("show", cls=Once)
-def show(
-    file: _File, last: Annotated[int, Option(min=0, help="Number of events to print, counted from the end.")] = 5
-) -> None:
+def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events to print, from the end.")] = 5) -> None:
     """Show what a journal holds: pool, classes, strategy, labels by class and by person, the last events.
 
     Example: badge journal show labels.jsonl --last 20
@@ -67,7 +65,6 @@ def check(file: _File) -> None:
     """
     from badge.journal import records_of
     from badge.journal.events import Header, Lost
-    from badge.journal.repair import HALF, half_characters
     from badge.learner.opening import recorded_ledger
 
     try:
@@ -80,9 +77,6 @@ def check(file: _File) -> None:
         raise typer.Exit(1) from None
     for warning in torn:
         typer.echo(str(warning.message), err=True)
-    if halves := half_characters(record.event() for record in records):
-        typer.echo(f"{file}, line {halves[0]}: {HALF}", err=True)
-        raise typer.Exit(1)
     lost = sum(isinstance(record, Lost) for record in records)
     held = f", {len(ledger.labels):,} labels" if ledger is not None else ""
     typer.echo(f"{file}: sound, {len(records):,} events{held}{f', {lost} lost in a repair' if lost else ''}")
@@ -110,7 +104,7 @@ def erase(
     """
     from badge.journal import erase as erase_from
     from badge.journal import records_of
-    from badge.learner.withdrawing import mentioned
+    from badge.learner.opening import mentioned
 
     known = mentioned(records_of(file))
     meant = []
@@ -159,12 +153,8 @@ def export(
 @app.command("import", cls=Once)
 def import_labels(
     file: _File,
-    labels: Annotated[
-        Path, Argument(help="A CSV file with the columns id and label, and by if there is one; or see --from.")
-    ],
-    format: Annotated[
-        str | None, Option("--from", help="An export file of argilla, doccano, label-studio or prodigy.")
-    ] = None,
+    labels: Annotated[Path, Argument(help="A CSV file with the columns id, label and perhaps by; or see --from.")],
+    format: Annotated[str | None, Option("--from", help="A file of argilla, doccano, label-studio or prodigy.")] = None,
     id: Annotated[str, Option(help="With --from: the field that holds the ids of the pool.")] = "id",
 ) -> None:
     """Add the labels of a CSV file to a journal that no program has open: all of them, or none if one is refused.

@@ -1,5 +1,6 @@
 """`badge label`: a page on which people label what teaches a model most."""
 
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -7,56 +8,33 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from badge.cli.layout import Delimiter, Encoding, Header
-from badge.cli.strategies import KNOWN
+from badge.cli.strategies import KNOWN, Delimiter, Encoding, Header
 from badge.errors import MissingExtraError
+
+DEFAULT = "auto for up to 20,000 texts, else badge"
 
 
 def label(
-    path: Annotated[
-        Path, Argument(help="Texts or a table (.csv, .tsv, .xlsx, .jsonl, .parquet, .txt), or a folder of images.")
-    ],
-    classes: Annotated[
-        str, Option(help="Names with commas, a file with one a line, or a .csv with name, description, key, colour.")
-    ],
+    path: Annotated[Path, Argument(help="A .csv, .tsv, .xlsx, .jsonl, .parquet or .txt file, or a folder of images.")],
+    classes: Annotated[str, Option(help="Names with commas, a file, or a .csv with name, description, key, colour.")],
     text: Annotated[str | None, Option(help='Column with the text. (default: "text" if there is one)')] = None,
     id: Annotated[str | None, Option(help='Column with the ids. (default: "id" if there is one)')] = None,
-    label_column: Annotated[
-        str | None, Option("--label", help="Column with labels that exist already: they are taken as given.")
-    ] = None,
-    guess: Annotated[
-        str | None, Option(help="Column with suggested labels: shown with the item, Enter takes them.")
-    ] = None,
-    journal: Annotated[
-        Path | None, Option(help="Where the answers go. (default: PATH's name with .labels.jsonl)")
-    ] = None,
+    label_column: Annotated[str | None, Option("--label", help="Column with labels that exist already.")] = None,
+    guess: Annotated[str | None, Option(help="Column with suggested labels, which Enter takes.")] = None,
+    journal: Annotated[Path | None, Option(help="Where the answers go. (default: PATH with .labels.jsonl)")] = None,
     batch_size: Annotated[int, Option(min=1, help="Items that are picked at a time.")] = 50,
-    encoder: Annotated[
-        str | None,
-        Option(help="A frozen pretrained encoder: hf:folder-or-name, or none. (default: one that is installed)"),
-    ] = None,
-    model: Annotated[
-        str | None, Option(help="Your own trainer: package.module:make, called with the number of classes.")
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        Option(help=f"What picks: {KNOWN}. (default: auto for up to 20,000 texts, else badge)"),
-    ] = None,
+    encoder: Annotated[str | None, Option(help="Pretrained encoder: hf:NAME or none. (default: if installed)")] = None,
+    model: Annotated[str | None, Option(help="Your own trainer: package.module:make, called with the classes.")] = None,
+    strategy: Annotated[str | None, Option(help=f"What picks: {KNOWN}. (default: {DEFAULT})")] = None,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
     of: Annotated[int, Option(min=1, help="Number of people who label each item.")] = 1,
     adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: a third person is asked)")] = None,
-    people: Annotated[
-        str | None, Option(help="One link per person: ann:admin,ben,cid:adjudicate. (default role: label)")
-    ] = None,
+    people: Annotated[str | None, Option(help="One link per person: ann:admin,ben. (default role: label)")] = None,
     revoke: Annotated[str | None, Option(help="Take the link of this person back.")] = None,
     test: Annotated[int, Option(min=0, help="Set a random sample of this size aside, to measure accuracy.")] = 0,
-    test_first: Annotated[
-        bool, Option("--test-first/--test-mixed", help="Ask the test sample first, or mix it in.")
-    ] = False,
+    test_first: Annotated[bool, Option("--test-first/--test-mixed", help="Ask the sample first, or mixed in.")] = False,
     multilabel: Annotated[bool, Option("--multilabel", help="An item may have several classes, or none.")] = False,
-    guidelines: Annotated[
-        Path | None, Option(help="A text or Markdown file that the page shows beside the items.")
-    ] = None,
+    guidelines: Annotated[Path | None, Option(help="A text or Markdown file that the page shows.")] = None,
     save: Annotated[Path | None, Option(help="Write the model of the labels so far to this folder, and end.")] = None,
     host: Annotated[str, Option(help="Address to listen on; another than this lets others in.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
@@ -80,6 +58,7 @@ def label(
     For a team, each item asked of two people:
         badge label reviews.csv --classes good,bad --of 2 --host 0.0.0.0
     """
+    given = locals()
     from badge.labelling.sources import open_source
     from badge.tables import Told
 
@@ -91,25 +70,5 @@ def label(
             raise MissingExtraError("the labelling page", package, "label")
     from badge.labelling.command import Options, run  # what follows loads torch
 
-    options = Options(
-        classes=classes,
-        journal=journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl"),
-        batch_size=batch_size,
-        encoder=encoder,
-        model=model,
-        strategy=strategy,
-        seed=seed,
-        of=of,
-        host=host,
-        port=port,
-        public_url=public_url,
-        people=people,
-        revoke=revoke,
-        adjudicator=adjudicator,
-        test=test,
-        test_first=test_first,
-        multilabel=multilabel,
-        guidelines=guidelines,
-        save=save,
-    )
-    run(source, options)
+    given["journal"] = journal or Path(f"{path.resolve().stem or 'pool'}.labels.jsonl")
+    run(source, Options(**{field.name: given[field.name] for field in fields(Options)}))

@@ -13,35 +13,21 @@ from badge.errors import InputError
 def label_studio(
     url: Annotated[str, Option(help="Address of the server.", show_default=False)],
     project: Annotated[int, Option(help="The project's number, as in the address of its page.", show_default=False)],
-    token_env: Annotated[
-        str, Option(metavar="NAME", help="The environment variable that holds your access token.")
-    ] = "LS_TOKEN",
-    watch: Annotated[
-        bool, Option("--watch", help="Keep running: pick again whenever enough new annotations are there.")
-    ] = False,
+    token_env: Annotated[str, Option(metavar="NAME", help="The variable that holds your access token.")] = "LS_TOKEN",
+    watch: Annotated[bool, Option("--watch", help="Keep running: pick again when there are new annotations.")] = False,
     batch_size: Annotated[int, Option(min=1, help="Tasks to put first.")] = 20,
-    again_after: Annotated[
-        int | None, Option(min=1, help="With --watch: labels until the next round. (default: half a batch)")
-    ] = None,
+    again_after: Annotated[int | None, Option(min=1, help="Labels to the next round. (default: half a batch)")] = None,
     strategy: Strategy = "badge",
-    encoder: Annotated[
-        str | None, Option(metavar="hf:NAME", help="A frozen pretrained encoder, from disk or the hub.")
-    ] = None,
-    model: Annotated[
-        str | None, Option(metavar="MODULE:MAKE", help="A trainer of your own, as package.module:make.")
-    ] = None,
-    control: Annotated[
-        str | None, Option(metavar="NAME", help="The <Choices> to pick for, where there are several.")
-    ] = None,
-    show_guess: Annotated[
-        bool, Option("--show-guess", help="Fill in the model's guess: saves clicks, but biases the answers.")
-    ] = False,
+    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="A pretrained encoder: a folder or a name.")] = None,
+    model: Annotated[str | None, Option(metavar="MODULE:MAKE", help="Your own trainer: package.module:make.")] = None,
+    control: Annotated[str | None, Option(metavar="NAME", help="The <Choices> to pick for, if several.")] = None,
+    show_guess: Annotated[bool, Option("--show-guess", help="Fill in the model's guess: faster, but biased.")] = False,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
 ) -> None:
     """Put the tasks that are worth labelling next first, in a project of Label Studio.
 
-    The project's tasks are the pool (texts or images), its annotations the labels. The picks get predictions whose score
-    rises in pick order, and the project's sampling is set to "Uncertainty sampling". Nothing else in it is touched.
+    The project's tasks are the pool (texts or images), its annotations the labels. The picks get predictions with scores that
+    rise in pick order, and the project's sampling is set to "Uncertainty sampling". Nothing else in it is touched.
 
     [bold]Examples[/bold]
 
@@ -61,9 +47,10 @@ def label_studio(
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
-    client = Client(
-        url, project, token, on_wait=lambda seconds, reason: say(f"{reason}; again in {seconds:g} s"), patient=watch
-    )
+    def on_wait(seconds: float, reason: str) -> None:
+        say(f"{reason}; again in {seconds:g} s")
+
+    client = Client(url, project, token, on_wait, patient=watch)
     settings = Settings(
         batch_size=batch_size,
         again_after=again_after or max(1, batch_size // 2),

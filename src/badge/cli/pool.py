@@ -32,24 +32,22 @@ def read_pool(files: Files, named: bool = False) -> Pool:
     from badge.outputs import Outputs
 
     told = Told(*files.layout)
-    read = [
-        read_numbers(file, what, columns, files.id_column, told) if file is not None else None
-        for what, file, columns in (
-            ("logits" if files.probabilities is None else "probabilities", files.scores, files.probability_columns),
-            ("embeddings", files.embeddings, files.embedding_columns),
-        )
+    scores = "logits" if files.probabilities is None else "probabilities"
+    of_scores = (scores, files.scores, files.probability_columns)
+    both = [
+        None if file is None else read_numbers(file, what, columns, files.id_column, told)
+        for what, file, columns in (of_scores, ("embeddings", files.embeddings, files.embedding_columns))
     ]
-    p, h = (None if numbers is None else numbers.values for numbers in read)
-    found = [numbers.ids for numbers in read if numbers is not None and numbers.ids is not None]
+    p, h = (None if numbers is None else numbers.values for numbers in both)
+    read = [numbers for numbers in both if numbers is not None]
+    found = [numbers.ids for numbers in read if numbers.ids is not None]
     if len(found) == 2:
         _check_same_order(found[0], found[1], files)
     if files.id_column is not None and not found and not named:
         where = " or ".join(str(file) for file in files[:3] if file is not None)
         raise InputError(f"--id-column: there is no column {files.id_column!r} in {where}")
-    notes = [note for numbers in read if numbers is not None for note in numbers.notes]
-    understood = list(
-        dict.fromkeys(numbers.understood for numbers in read if numbers is not None and numbers.understood)
-    )
+    notes = [note for numbers in read for note in numbers.notes]
+    understood = list(dict.fromkeys(numbers.understood for numbers in read if numbers.understood))
     if p is None:
         outputs = Outputs(embeddings=h)
     elif files.logits is not None:

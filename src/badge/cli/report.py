@@ -62,9 +62,7 @@ def report(
         console.print(f"notes: {text}", highlight=False, soft_wrap=True)
 
 
-def export(
-    source: _Source, out: Annotated[Path, Option("--out", "-o", help="The file to write: .csv, or .parquet.")]
-) -> None:
+def export(source: _Source, out: Annotated[Path, Option("--out", "-o", help="The file: .csv or .parquet.")]) -> None:
     """Write all results as one flat table, CSV or parquet, which `badge report` reads too.
 
     Example: badge export runs/ -o all.csv

@@ -10,7 +10,7 @@ from badge.errors import InputError
 
 
 class Files(NamedTuple):
-    """The files of a pool and what was said about them; `kind` is "labeled-" for those of the labelled examples."""
+    """The files of a pool and what was said about them; `kind` is "labeled-" if they are of labelled examples."""
 
     probabilities: Path | None
     logits: Path | None

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from badge.experiment import Cell, Executor
 
 
+MODELS = "mlp, resnet18, vgg11, linear, or package.module:build"
+
+
 class Where(str, Enum):
     ray = "ray"
 
@@ -23,35 +26,20 @@ class Where(str, Enum):
 Out = Annotated[Path, Option("--out", help="Folder for the journals, one per cell.")]
 Verbose = Annotated[bool, Option("--verbose", help="Print the traceback of every cell that fails.")]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Processes. (default: the number of cores)")]
-On = Annotated[
-    Where | None, Option("--on", help="Run the cells on a Ray cluster. (default: processes of this machine)")
-]
-Address = Annotated[
-    str | None, Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else one made for this run)")
-]
+On = Annotated[Where | None, Option("--on", help="Run on a Ray cluster. (default: processes of this machine)")]
+Address = Annotated[str | None, Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else a new one)")]
 
 
 def run(
-    data: Annotated[
-        str, Option(help="A data set by name, your own file (.csv, .jsonl, …), or package.module:load.")
-    ] = "digits",
-    text: Annotated[
-        str | None, Option(help='Of a file: the column of texts. (default: "text" if there is one)')
-    ] = None,
+    data: Annotated[str, Option(help="A name, your own file (.csv, .jsonl, …), or package.module:load.")] = "digits",
+    text: Annotated[str | None, Option(help='Of a file: the column of texts. (default: "text" if there)')] = None,
     label: Annotated[str | None, Option(help='Of a file: the column of labels. (default: "label")')] = None,
-    encoder: Annotated[
-        str | None, Option(metavar="hf:NAME", help="Of a file of texts: a pretrained encoder, left as it is.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        Option(help="A network by name, linear, or package.module:build. (default: mlp; with --encoder linear)"),
-    ] = None,
+    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Of texts: a frozen pretrained encoder.")] = None,
+    model: Annotated[str | None, Option(help=f"A network: {MODELS}. (default: mlp; with --encoder linear)")] = None,
     strategy: Strategies = None,
     batch_size: Annotated[int, Option(min=1, help="Labels per round.")] = 100,
     initial: Annotated[int, Option(min=1, help="Labels of the first round.")] = 100,
-    first: Annotated[
-        str | None, Option(help="What picks the first round: typiclust or kmeanspp. (default: drawn uniformly)")
-    ] = None,
+    first: Annotated[str | None, Option(help="Picks the first round: typiclust, kmeanspp. (default: uniform)")] = None,
     labels: Annotated[int | None, Option(min=1, help="Labels at the end. (default: all, up to 50,000)")] = None,
     seeds: Annotated[int, Option(min=1, help="Repeats, with seeds 0, 1, …")] = 1,
     out: Out = Path("runs"),
@@ -97,15 +85,11 @@ def run(
 
 
 def grid(
-    files: Annotated[
-        list[Path], Argument(metavar="FILE...", help="Grid files; grids/ in the repository has the paper's.")
-    ],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Grid files; the paper's are in grids/.")],
     out: Out = Path("runs"),
     workers: Workers = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
-    skip: Annotated[
-        Path | None, Option(metavar="FILE", help="A table of `badge export`: leave out the cells whose ends it holds.")
-    ] = None,
+    skip: Annotated[Path | None, Option(metavar="FILE", help="A table of `badge export`: leave out its cells.")] = None,
     on: On = None,
     address: Address = None,
     verbose: Verbose = False,
@@ -121,7 +105,8 @@ def grid(
         badge grid grids/paper.toml grids/paper-ablation.toml --out runs/
         badge report runs/
     """
-    from badge.experiment import finished, read_grids
+    from badge.experiment import finished
+    from badge.experiment.grid import read_grids
 
     cells = read_grids(files)
     if skip is not None:
@@ -152,7 +137,7 @@ def demo(
 
 
 def _without(cells: list[Cell], table: Path) -> list[Cell]:
-    """The cells whose last round the table does not hold; one that runs to the end of its pool has no last round here."""
+    """The cells that have not ended in the table; of one that runs to the end of its pool the end is not known here."""
     from badge.stats import Setting, load
 
     results = load(table)
@@ -191,7 +176,7 @@ def _run_all(
         typer.echo(f"stopped; nothing that was written to {out} is lost: the same command continues", err=True)
         raise typer.Exit(130) from None
     if summary:
-        from badge.experiment.summary import final_accuracies
+        from badge.experiment.display import final_accuracies
 
         typer.echo(final_accuracies(cells, out))
         typer.echo(f"journals: {out}")

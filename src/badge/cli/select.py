@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from badge.cli.layout import Delimiter, Encoding, Header
-from badge.cli.strategies import Strategy
+from badge.cli.strategies import Delimiter, Encoding, Header, Strategy
 from badge.core import catalog
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 
 NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads))
+ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet"
 ON_GRADIENTS = ", ".join(catalog.names(lambda row: row.bias))
 
 
@@ -39,62 +39,34 @@ def _file(help: str, *names: str, metavar: str = "FILE") -> Any:
     return Option(*names, metavar=metavar, help=help, show_default=False)
 
 
-def _columns(name: str, what: str) -> Any:
-    return Option(f"--{name}-columns", metavar="NAMES", help=what, show_default=False)
+def _columns(help: str) -> Any:
+    return _file(help, metavar="NAMES")
 
 
 def select(
     k: Annotated[int, Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
-    probabilities: Annotated[
-        Path | None, _file("Class probabilities, N rows: npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet.")
-    ] = None,
+    probabilities: Annotated[Path | None, _file(f"Class probabilities, N rows: {ENDINGS}.")] = None,
     logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
     embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {NO_EMBEDDINGS} do without.")] = None,
-    outputs: Annotated[
-        Path | None, _file("In place of these: what badge.predict(..., out=DIR) wrote.", metavar="DIR")
-    ] = None,
+    outputs: Annotated[Path | None, _file("In place of these: badge.predict(..., out=DIR).", metavar="DIR")] = None,
     strategy: Strategy = "badge",
     seed: Annotated[int, Option(help="The same seed gives the same picks.")] = 0,
-    multilabel: Annotated[
-        bool, Option("--multilabel", help="A column is one label's probability or logit; rows need not sum to 1.")
-    ] = False,
-    bias: Annotated[
-        bool, Option("--bias", help=f"For {ON_GRADIENTS}: count the gradient of the output bias, if there is one.")
-    ] = False,
-    ids: Annotated[
-        Path | None, _file("Your own identifiers, one a line or a column of a csv file: printed in place of positions.")
-    ] = None,
-    exclude: Annotated[
-        list[Path] | None,
-        _file("What has labels already: positions, or identifiers where there are any. All files given count."),
-    ] = None,
-    strict: Annotated[
-        bool, Option("--strict", help="An excluded identifier that is not in the pool is an error, not a note.")
-    ] = False,
-    labeled_probabilities: Annotated[
-        Path | None, _file("Of the labelled examples, for coreset and albl (else the --exclude rows).")
-    ] = None,
+    multilabel: Annotated[bool, Option("--multilabel", help="A column is one label; rows need not sum to 1.")] = False,
+    bias: Annotated[bool, Option("--bias", help=f"For {ON_GRADIENTS}: count the output bias too.")] = False,
+    ids: Annotated[Path | None, _file("Names to print in place of positions: one a line, or a csv column.")] = None,
+    exclude: Annotated[list[Path] | None, _file("What has labels: positions, or identifiers; repeatable.")] = None,
+    strict: Annotated[bool, Option("--strict", help="Refuse an excluded identifier that is not in the pool.")] = False,
+    labeled_probabilities: Annotated[Path | None, _file("Of the labelled examples (else the --exclude rows).")] = None,
     labeled_logits: Annotated[Path | None, _file("Of the labelled examples.")] = None,
     labeled_embeddings: Annotated[Path | None, _file("Of the labelled examples.")] = None,
-    id_column: Annotated[
-        str | None,
-        Option(metavar="NAME", help="The column of identifiers in a csv or parquet file.", show_default=False),
-    ] = None,
-    probability_columns: Annotated[
-        list[str] | None, _columns("probability", "The columns to use, by name or pattern: 'p*', or '0,1,2'.")
-    ] = None,
-    embedding_columns: Annotated[
-        list[str] | None, _columns("embedding", "The same for the embeddings: 'e*', or '*' for all.")
-    ] = None,
+    id_column: Annotated[str | None, _file("The column of identifiers in a csv or parquet.", metavar="NAME")] = None,
+    probability_columns: Annotated[list[str] | None, _columns("The columns to use: 'p*', or '0,1,2'.")] = None,
+    embedding_columns: Annotated[list[str] | None, _columns("The same for embeddings: 'e*', or '*' for all.")] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    form: Annotated[
-        Format, Option("--format", help="lines: one position a line. csv and json: also why each was picked.")
-    ] = Format.lines,
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="FILE", help="Write here, not to standard output.")
-    ] = None,
+    form: Annotated[Format, Option("--format", help="lines: a position a line. csv, json: also why.")] = Format.lines,
+    output: Annotated[Path | None, _file("Write here, not to standard output.", "--output", "-o")] = None,
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
 
@@ -150,15 +122,8 @@ def select(
     if of_labeled:
         read = read_pool(of_labeled._replace(id_column=None))
         labeled, notes, understood = read.outputs, notes + read.notes, understood + read.understood
-    picks = badge.select_from(
-        pool.outputs,
-        k,
-        strategy=strategy,
-        seed=seed,
-        labeled=labeled,
-        exclude=done.positions if exclude else None,
-        bias=bias,
-    )
+    taken = done.positions if exclude else None
+    picks = badge.select_from(pool.outputs, k, strategy, seed, labeled, taken, bias)
     for line in [*understood, *(f"note: {note}" for note in [*notes, *done.notes])]:
         print(line, file=sys.stderr)
     if form is Format.lines:

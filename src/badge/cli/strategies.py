@@ -1,4 +1,4 @@
-"""`badge strategies`, and the options that name strategies."""
+"""`badge strategies`, and the options that several commands share."""
 
 from typing import Annotated
 
@@ -10,15 +10,8 @@ KNOWN = f"{', '.join(catalog.STRATEGIES)} or package.module:yours"
 #: columns of a terminal from which on four columns of words fit side by side
 WIDE = 120
 
-Strategies = Annotated[
-    list[str] | None,
-    Option(
-        "--strategy",
-        "--strategies",
-        help=f"One or more, with commas or the option repeated: {KNOWN}.",
-        show_default=False,
-    ),
-]
+_SEVERAL = f"One or more, with commas or the option repeated: {KNOWN}."
+Strategies = Annotated[list[str] | None, Option("--strategy", "--strategies", help=_SEVERAL, show_default=False)]
 Strategy = Annotated[str, Option("--strategy", help=f"What picks: {KNOWN}. `badge strategies` says what each does.")]
 
 
@@ -60,3 +53,11 @@ def names_of(strategies: list[str] | None) -> list[str]:
     """
     found = [name.strip() for names in strategies or [] for name in names.split(",")]
     return list(dict.fromkeys(name for name in found if name))
+
+
+_HEADER = "Whether the first row of a csv file names the columns. (default: told from the rows)"
+Header = Annotated[bool | None, Option("--header/--no-header", help=_HEADER, show_default=False)]
+_DELIMITER = "Between cells: , ; | or tab. (default: told from the rows)"
+Delimiter = Annotated[str | None, Option("--delimiter", metavar="SIGN", help=_DELIMITER)]
+_ENCODING = "Of text files, e.g. shift-jis. (default: told from the bytes)"
+Encoding = Annotated[str | None, Option("--encoding", metavar="NAME", help=_ENCODING)]

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'badge.cluster' has no attribute {name!r}")
-    value = getattr(
-        importlib.import_module(f"badge.cluster.{'predicting' if name == 'predict' else 'selecting'}"), name
-    )
+    module = "predicting" if name == "predict" else "selecting"
+    value = getattr(importlib.import_module(f"badge.cluster.{module}"), name)
     globals()[name] = value
     return value
 

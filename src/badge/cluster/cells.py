@@ -4,8 +4,6 @@ A cell starts where its journal stops, on whatever node is free, and sends each 
 the rounds in flight with it, and nothing else: the cell starts again from what the journal here holds.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading
@@ -25,9 +23,7 @@ from badge.journal import Journal
 from badge.journal.events import Record
 from badge.journal.runs import End, Round
 
-__all__ = ["RayCells"]
-
-#: Cells whose journals are open at once, per core: there is always one waiting when another ends.
+#: Cells with an open journal, per core: one is always waiting when another ends.
 PER_CORE = 2
 #: Deaths of a cell's worker, without an event in between, after which the cell is given up.
 DEATHS = 5
@@ -37,7 +33,7 @@ Message = list[Record] | tuple[int, int, float] | Outcome
 
 
 class RayCells:
-    """An executor whose cells run on a Ray cluster; their journals are written here, in `folder`.
+    """Runs cells on a Ray cluster; their journals are written here, in `folder`.
 
     `workers` bounds how many run at a time (default: what the cluster has room for).
     """
@@ -118,7 +114,7 @@ class _Tasks:
 
 
 class Telling(Journal):
-    """A journal on the node, whose events are also told."""
+    """A journal on the node that also sends its events."""
 
     def __init__(self, path: Path, tell: Callable[[Message], None]) -> None:
         super().__init__(path, sync=False)
@@ -130,7 +126,7 @@ class Telling(Journal):
 
 
 def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterator[Message]:
-    """Run a cell from where the journal `content` stops; a task on the cluster, whose last message is the outcome."""
+    """Run a cell from where the journal `content` stops; a task on the cluster. The last message is the outcome."""
     if where["data"] is not None:
         os.environ["BADGE_DATA"] = where["data"]
     if where["folder"] is not None and Path(where["folder"]).is_dir():

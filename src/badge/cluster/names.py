@@ -1,7 +1,5 @@
 """The names of rows: whole numbers or texts, none twice; looked at block by block, where the blocks are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,6 @@ from numpy.typing import NDArray
 
 from badge.cluster.waiting import get
 from badge.errors import InputError
-
-__all__ = ["TWICE", "check_names", "named_twice", "stored_names"]
 
 #: Most groups in which names are compared: a worker holds the names of one group in memory.
 GROUPS = 16
@@ -27,9 +23,7 @@ def stored_names(names: Any, column: str) -> NDArray[Any]:
     if array.dtype.kind == "O" and all(isinstance(name, str) for name in array):
         array = array.astype(np.str_)
     if array.dtype.kind != "U" or array.ndim != 1 or any("\0" in name for name in array.tolist()):
-        raise InputError(
-            f"the column {column!r} cannot name rows: whole numbers or texts are needed, not {array.dtype}"
-        )
+        raise InputError(f"the column {column!r} cannot name rows: {array.dtype} is neither whole numbers nor texts")
     return np.char.encode(array, "utf-8")
 
 

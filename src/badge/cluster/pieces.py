@@ -102,9 +102,7 @@ def _plain(values: NDArray[Any]) -> Any:
 def plan_pool(pool: Any, id: str | None) -> Plan:
     """A pool of `badge.predict`; what is in the memory of this process is sent range by range, the rest is carried."""
     if isinstance(pool, list | tuple) and pool and isinstance(pool[0], Mapping):
-        raise InputError(
-            "a list of batches or of dicts cannot be cut into parts: give a Dataset, or one dict of columns"
-        )
+        raise InputError("a list of batches or dicts cannot be cut into parts: give a Dataset, or one dict of columns")
     names = None if id is None else stored_names(_column(pool, id), id)
     if names is not None and (twice := named_twice(names)) is not None:
         raise InputError(f"the column {id!r} names {twice!r} more than once: {TWICE}")
@@ -123,9 +121,8 @@ def _column(pool: Any, id: str) -> Any:
             return pool[id]
         except KeyError:
             raise InputError(f"the pool has no column {id!r} to name its rows by") from None
-    raise InputError(
-        f"a pool of type {type(pool).__name__} has no columns: leave out id={id!r}, rows are named by position"
-    )
+    way_out = f"leave out id={id!r}, rows are named by position"
+    raise InputError(f"a pool of type {type(pool).__name__} has no columns: {way_out}")
 
 
 def _bytes_of(first: Any) -> int:
@@ -160,7 +157,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Light:
-    """A tensor as an array: Ray copies the bytes of an array once, those of a tensor with all that it is a view of."""
+    """A tensor as an array: Ray copies an array once, and a tensor with all that it is a view of."""
 
     array: NDArray[Any]
 

@@ -19,7 +19,7 @@ from torch import nn
 from badge.cluster import pieces
 from badge.cluster.names import stored_names
 from badge.cluster.pieces import Plan
-from badge.cluster.resources import Resources
+from badge.cluster.place import Resources
 from badge.cluster.session import connected, pickled, stored
 from badge.cluster.waiting import fetched, ready, watched
 from badge.core.numbers import whole
@@ -37,11 +37,9 @@ from badge.outputs.parts import Part
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["predict"]
-
 #: Most rows of a part, and most bytes of its input and output together: a worker holds both.
 PART_ROWS, PART_BYTES = 2**17, 2**28
-#: A part whose worker dies is tried again, at most this many times.
+#: How often a part is tried again after its worker died.
 RETRIES = 5
 
 
@@ -64,8 +62,7 @@ def predict(
     Args:
         model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
             where the cluster has some.
-        dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
-            `badge.predict`.
+        dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
         out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
             interrupted continues: finished parts are not made again.
         id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
@@ -93,15 +90,9 @@ def predict(
     """
     how = Options.of("predict", ClusterOptions, options)
     how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
-    job = Job(
-        parts.place_of(out, "out"),
-        id,
-        pickled(model, "the model", ModelError),
-        pickled(how, "the tokenizer or processor", ModelError),
-        _half(model),
-    )
+    place, copied = parts.place_of(out, "out"), pickled(model, "the model", ModelError)
     each = Resources.of(num_cpus, num_gpus, memory)
-    job.threads = each.threads
+    job = Job(place, id, copied, pickled(how, "the tokenizer or processor", ModelError), _half(model), each.threads)
     workers = None if workers is None else whole(workers, "workers")
     with connected(address) as ray:
         plan = dataset if isinstance(dataset, Plan) else pieces.plan(ray, dataset, id)
@@ -265,9 +256,8 @@ def _check_made(directory: Path | Far, plan: Plan, made: Sequence[Part]) -> None
         raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
     for part in made:
         if not parts.is_there(directory, part):
-            raise InputError(
-                f"{directory}/{part.name} was written by a worker and is not here: all nodes must see the directory out="
-            )
+            missing = f"{directory}/{part.name} was written by a worker and is not here"
+            raise InputError(f"{missing}: all nodes must see the directory out=")
 
 
 def _half(model: Any) -> bool:

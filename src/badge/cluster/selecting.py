@@ -1,4 +1,4 @@
-"""`badge.cluster.select_from`: the strategies of one machine, whose samplers talk to shards on a Ray cluster."""
+"""`badge.cluster.select_from`: the same strategies, with samplers that talk to shards on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.cluster.pieces import plan
-from badge.cluster.place import Placed, RayPlace
+from badge.cluster.place import Placed, RayPlace, Resources
 from badge.cluster.predicting import predict
-from badge.cluster.resources import Resources
 from badge.cluster.session import connected, require_ray
 from badge.core.numbers import whole
 from badge.errors import InputError
@@ -21,13 +20,11 @@ from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
 from badge.strategies.choose import check_one_model, choose
-from badge.strategies.protocol import Strategy
+from badge.strategies.protocol import Picks, Strategy
 from badge.strategies.request import Request
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["select", "select_from"]
 
 
 def select_from(
@@ -44,7 +41,7 @@ def select_from(
     memory: int | None = None,
     address: str | None = None,
 ) -> NDArray[np.int64]:
-    """The picks of `badge.select_from`, bit for bit, from a pool on disk whose rows are read on a Ray cluster.
+    """The picks of `badge.select_from`, bit for bit, from a pool on disk that a Ray cluster reads.
 
     Args:
         outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory or URL; all nodes see it.
@@ -81,34 +78,21 @@ def select_from(
     """
     require_ray()
     opened = _by_reference(outputs)
-    request = _request(strategy, k, len(opened), seed, labeled, exclude, bias, shards)
+    request = _request(strategy, k, len(opened), seed, labeled, exclude, bias, shards=shards)
     return _chosen(request, opened, shards, Resources.of(num_cpus, num_gpus, memory), address)
 
 
-def _request(
-    strategy: str | Strategy,
-    k: int,
-    rows: int,
-    seed: int | None,
-    labeled: Any,
-    exclude: Any,
-    bias: bool,
-    shards: int | None,
-) -> Request:
-    request = Request.of(strategy, k, rows, seed, labeled, exclude, bias)
+def _request(strategy: str | Strategy, k: int, rows: int, *others: Any, shards: int | None) -> Request:
+    request = Request.of(strategy, k, rows, *others)
     if request.declared.reads and not request.declared.blocks:
-        raise InputError(
-            f"the strategy {strategy!r} reads the whole pool as tensors: declare that it reads blocks "
-            "(badge.strategies.declare(blocks=True)), or use badge.select_from"
-        )
+        way_out = "declare that it reads blocks (badge.strategies.declare(blocks=True)), or use badge.select_from"
+        raise InputError(f"the strategy {strategy!r} reads the whole pool as tensors: {way_out}")
     if shards is not None:
         whole(shards, "shards")
     return request
 
 
-def _chosen(
-    request: Request, opened: Outputs, shards: int | None, each: Resources, address: str | None
-) -> NDArray[np.int64]:
+def _chosen(request: Request, opened: Outputs, shards: int | None, each: Resources, address: str | None) -> Picks:
     """The picks from outputs on disk, by shards on a cluster."""
     check_one_model(opened, request.labeled)
     with connected(address) as ray, RayPlace(ray, shards, each) as place:
@@ -118,15 +102,13 @@ def _chosen(
 
 
 def _by_reference(outputs: Any) -> Outputs:
-    """Outputs whose rows travel by the names of their files."""
+    """Outputs on disk: their rows travel as names of files."""
     if not isinstance(outputs, Outputs | str | os.PathLike):
         raise InputError(f"outputs must be badge.Outputs on disk or their directory, not {type(outputs).__name__}")
     given = outputs.directory if isinstance(outputs, Outputs) else outputs
     if given is None:
-        raise InputError(
-            "these outputs are in the memory of this process, which no other node sees: write them by "
-            "badge.cluster.predict or badge.predict(..., out=), or use badge.select_from"
-        )
+        way_out = "write them by badge.cluster.predict or badge.predict(..., out=), or use badge.select_from"
+        raise InputError(f"these outputs are in the memory of this process, which no other node sees: {way_out}")
     place = parts.place_of(given, "outputs")
     single = isinstance(place, Path) and not parts.is_parts(place)
     opened = parts.open_single(str(place)) if single else parts.open_parts(place)
@@ -161,8 +143,7 @@ def select(
     Args:
         model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
             where the cluster has some.
-        dataset: a `ray.data.Dataset`, whose columns but `id` and labels are the model's inputs; or any pool of
-            `badge.predict`.
+        dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
         k: number of rows to pick.
         out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
             interrupted continues: finished parts are not made again.
@@ -198,7 +179,7 @@ def select(
     here, each = Options.of("select", ClusterOptions, options), Resources.of(num_cpus, num_gpus, memory)
     with connected(address) as ray:
         known = plan(ray, dataset, id)
-        request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards)  # said before the pass
+        request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards=shards)  # said before the pass
         outputs = predict(model, known, out, id=id, workers=workers, **asdict(each), **options)
         if labeled is not None and not isinstance(labeled, Outputs):
             request = replace(request, labeled=Pass.of(model, labeled, here).outputs())

@@ -1,7 +1,5 @@
 """A Ray cluster to work on: the one that is there, or one of this machine for as long as it is needed."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import os
@@ -11,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from badge.cluster.waiting import answers_at
-from badge.errors import BadgeError, ClusterError, InputError, MissingExtraError
-
-__all__ = ["connected", "cpus", "gpus", "pickled", "require_ray", "stored"]
+from badge.core.importing import needs
+from badge.errors import BadgeError, ClusterError, InputError
 
 #: Objects of a local instance: messages of selections, blocks of data sets. Ray spills what is more to disk.
 STORE_BYTES = 512 * 2**20
@@ -25,10 +22,8 @@ LOOPBACK = "127.0.0.1"
 def require_ray() -> Any:
     """The `ray` module, without usage statistics."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with needs("badge.cluster", "Ray", "ray"):
         import ray
-    except ImportError:
-        raise MissingExtraError("badge.cluster", "Ray", "ray") from None
     return ray
 
 
@@ -52,10 +47,10 @@ def connected(address: str | None = None) -> Iterator[Any]:
             _in_time(lambda: ray.init(address=address, **options))
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ClusterError(
-            f"no Ray cluster at {address!r} ({reason}): start one with `ray start --head`; one that asks for a token needs "
-            "RAY_AUTH_MODE=token and the token here too"
-        ) from error
+        way_out = (
+            "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the token here"
+        )
+        raise ClusterError(f"no Ray cluster at {address!r} ({reason}): {way_out}") from error
     try:
         yield ray
     finally:

@@ -1,11 +1,9 @@
 """Shards of a pool as actors of a Ray cluster."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -14,11 +12,9 @@ from torch import Tensor
 
 from badge.cluster.session import pickled
 from badge.cluster.waiting import fetched, ready
-from badge.core.rows import LOST, Build, Lost, Remaining, narrowed
+from badge.core.rows import LOST, Arguments, Build, Lost, Remaining, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
-
-__all__ = ["RayShards", "cuts", "spares"]
 
 Answer = TypeVar("Answer")
 
@@ -49,11 +45,9 @@ class RayShards:
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
     """
 
-    def __init__(
-        self, ray: Any, rows: Any, build: Build, edges: Sequence[int], homes: Sequence[str], threads: int = 1
-    ) -> None:
+    def __init__(self, ray: Any, rows: Any, build: Build, edges: list[int], homes: list[str], threads: int = 1) -> None:
         self.ray, self.rows, self.build, self.threads = ray, rows, build, threads
-        self.edges, self.homes = list(edges), list(homes)
+        self.edges, self.homes = edges, homes
         self.actors = [self._start(i) for i in range(len(homes))]
         self.deaths: Counter[int] = Counter()
         self.waiting = False  # for answers
@@ -79,9 +73,7 @@ class RayShards:
         remote = self.ray.remote(num_cpus=0, memory=1, max_restarts=0, scheduling_strategy=where)
         return remote(Host).remote(content, self.threads)
 
-    def ask(
-        self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> Mapping[int, Answer | Lost]:
+    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | Lost]:
         """The answers. A shard that died is made again from its rows, and its answer is `LOST`."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
@@ -107,7 +99,7 @@ class RayShards:
         return answers
 
     def close(self) -> None:
-        """The shards are given up. Processes whose node is known wait for the next selection, unless they are at work.
+        """The shards are given up. Idle processes on a known node wait for the next selection.
         Closing twice does nothing."""
         for home in self.homes[: len(self.actors)]:
             actor = self.actors.pop(0)
@@ -119,9 +111,9 @@ class RayShards:
 
 
 def spares(ray: Any) -> dict[str, list[Any]]:
-    """The spare actors of the connection to Ray that there is, by node; those of an earlier one are gone with it."""
+    """The spare actors of this connection to Ray, by node; an earlier connection took its actors with it."""
     here = ray.get_runtime_context()
-    connection = f"{here.get_node_id()} {here.get_worker_id()}"  # each local instance numbers its workers anew
+    connection = f"{here.get_node_id()} {here.get_worker_id()}"  # local instances count workers from the start
     if connection not in _spare:
         _spare.clear()
     return _spare.setdefault(connection, {})

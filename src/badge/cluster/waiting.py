@@ -1,7 +1,5 @@
 """Waiting for a Ray cluster. Every wait looks whether the cluster is there, says what it waits for, and ends."""
 
-from __future__ import annotations
-
 import queue
 import socket
 import threading
@@ -12,8 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from badge.errors import BadgeError, ClusterError
-
-__all__ = ["Wait", "answers_at", "errors_from_afar", "fetched", "get", "ready", "watched"]
 
 #: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
 LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
@@ -34,13 +30,10 @@ _homes: dict[str, tuple[str, int]] = {}
 
 
 class Wait:
-    """A wait of at most `limit` seconds, while a node that can compute is left or comes within `patience`."""
+    """A wait of at most `limit` seconds, while a node that can compute is left or comes within PATIENCE_SECONDS."""
 
-    def __init__(
-        self, ray: Any, limit: float = WORK_SECONDS, way_out: str = "a rerun continues", patience: float | None = None
-    ) -> None:
+    def __init__(self, ray: Any, limit: float = WORK_SECONDS, way_out: str = "a rerun continues") -> None:
         self.ray, self.limit, self.way_out = ray, limit, way_out
-        self.patience = PATIENCE_SECONDS if patience is None else patience
         self.started = self.said = time.monotonic()
         self.alone_since = float("inf")
         self.home = ray.get_runtime_context().get_node_id()
@@ -74,7 +67,7 @@ class Wait:
             self.alone_since = float("inf")
             return
         self.alone_since = min(self.alone_since, time.monotonic())
-        if time.monotonic() - self.alone_since > self.patience:
+        if time.monotonic() - self.alone_since > PATIENCE_SECONDS:
             raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
 
 
@@ -86,7 +79,7 @@ def get(ray: Any, refs: Sequence[Any], what: str) -> list[Any]:
 
 
 def ready(ray: Any, refs: Sequence[Any], what: str, limit: float = WORK_SECONDS) -> list[Any]:
-    """Those of `refs` that are there, at least one."""
+    """The `refs` that are ready, at least one."""
     return _wait(ray, refs, 1, what, limit)
 
 
@@ -101,7 +94,7 @@ def _wait(ray: Any, refs: Sequence[Any], count: int, what: str, limit: float) ->
 
 
 def fetched(ray: Any, refs: Any) -> Any:
-    """The value or values of `refs`, which are there. One whose node died meanwhile is a ClusterError."""
+    """The value or values of `refs`, which are there. ClusterError: its node died meanwhile."""
     with errors_from_afar(ray):
         return ray.get(refs, timeout=FETCH_SECONDS)
 

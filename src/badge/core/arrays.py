@@ -61,7 +61,7 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _check_held(tensor: Tensor, name: str) -> None:
-    """Refuse tensors whose numbers cannot be read in place."""
+    """Refuse tensors that hold no numbers to read in place."""
     if tensor.layout != torch.strided:
         raise InputError(f"{name} are a sparse tensor: pass .to_dense()")
     if tensor.device.type == "meta":

@@ -1,7 +1,7 @@
 """Rows of a pool, wherever they live: in memory, memory-mapped, on a cluster. Samplers cannot tell these apart.
 
-A tensor is the plain case. Everything else implements `RowSource`: a matrix whose rows are read block by block, that can be
-narrowed to some of its rows, and that knows its shards. A sampler works on shards: `shards(rows, build)` makes one in this
+A tensor is the plain case. Everything else implements `RowSource`: a matrix that is read block by block, that can be narrowed
+to some of its rows, and that knows its shards. A sampler works on shards: `shards(rows, build)` makes one in this
 process, unless the rows live elsewhere.
 """
 
@@ -22,6 +22,8 @@ Answer = TypeVar("Answer")
 
 #: makes a shard from its rows and the position of the first
 Build = Callable[[Any, int], Any]
+#: number of a shard -> the arguments of a message to it
+Arguments = Mapping[int, tuple[Any, ...]]
 
 
 class Lost:
@@ -42,9 +44,7 @@ class Shards(Protocol):
     def device(self) -> torch.device:
         """Where shards in this process compute."""
 
-    def ask(
-        self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> Mapping[int, Answer | Lost]:
+    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | Lost]:
         """Call a method of the shards with these numbers, each with its arguments; their answers, or `LOST`."""
 
 
@@ -55,12 +55,12 @@ class Here:
         self.sizes, self.device = [len(rows)], getattr(rows, "device", torch.device("cpu"))
         self.shard = build(rows, 0)
 
-    def ask(self, message: Callable[..., Answer], arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Answer]:
+    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer]:
         return {i: message(self.shard, *mine) for i, mine in arguments.items()}
 
 
 class RowSource(Protocol):
-    """A matrix whose rows are read block by block: a tensor, or something that is never held as a whole.
+    """A matrix that is read block by block: a tensor, or something that is never held as a whole.
 
     What is not a tensor may also have `narrowed(ids)`, the rows `ids` without reading them, and `place`, where they live.
     """
@@ -121,7 +121,7 @@ class Remaining:
         return ranks + self.start + np.searchsorted(self._below, ranks, side="right")
 
     def narrowed(self, ids: Remaining) -> Remaining:
-        """Those of the remaining positions whose ranks are in `ids`."""
+        """The remaining positions with the ranks `ids`."""
         if not len(ids):
             return Remaining(self.start, self.start)
         first, last = self.positions(ids.positions(np.array([0, len(ids) - 1]))).tolist()

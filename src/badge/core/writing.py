@@ -46,10 +46,10 @@ def folder_for(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], binary: bool = False, mode: int = 0o666) -> Iterator[IO[Any]]:
-    """A stream whose content takes the place of `path` when all of it is on disk; after an error nothing has changed.
+    """A stream that takes the place of `path` when all of it is on disk; after an error nothing has changed.
 
     Text is UTF-8 with the line ends that are given. What is not a regular file (a pipe, a device) is written directly.
-    `mode` is that of a new file.
+    `mode`: of a new file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,9 +68,8 @@ def replacing(path: str | os.PathLike[str], binary: bool = False, mode: int = 0o
             with _opened(os.open(target, os.O_WRONLY), binary) as stream:
                 yield stream
             return
-        new = (
-            target.parent / f".badge-{secrets.token_hex(8)}.new"
-        )  # short: the target's name may have the longest length
+        # a short name: the target's may have the longest length that there is
+        new = target.parent / f".badge-{secrets.token_hex(8)}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:
             if there is not None:

@@ -21,7 +21,7 @@ from badge.data.own import is_own_file, load_file
 from badge.data.sources import Arrays
 from badge.errors import DataError, UnknownNameError
 
-__all__ = ["NAMES", "Dataset", "cache_folder", "check_name", "is_own_file", "load", "load_file", "resolve"]
+__all__ = ["NAMES", "Dataset", "cache_folder", "load", "load_file", "resolve"]
 
 #: The authors' code takes at most this many rows of an OpenML set for training.
 MOST_TRAINING_ROWS = 50_000
@@ -115,22 +115,13 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 def check_name(name: str) -> None:
     """Refuse a name that is no built-in set, no table, no file in `$BADGE_DATA` and not of the form package.module:load.
 
-    Args:
-        name: what `resolve` would be given.
-
-    Raises:
-        UnknownNameError: it is none of these.
-
-    >>> check_name("digits")
     >>> check_name("digit")
     Traceback (most recent call last):
     badge.errors.UnknownNameError: unknown data set 'digit'...
     """
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
     if not known and files.own_file(name) is None:
-        own = (
-            "your own as a file (.csv, .jsonl, …), as package.module:load or as <name>.npz in the folder of BADGE_DATA"
-        )
+        own = "your own as a file (.csv, .jsonl, …), package.module:load, or <name>.npz in the folder of BADGE_DATA"
         raise UnknownNameError("data set", name, [*NAMES, own])
 
 

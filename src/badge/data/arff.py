@@ -22,7 +22,7 @@ _ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re
 
 @dataclass(frozen=True)
 class Table:
-    """Columns [N] by name; `categories` of those that are nominal, whose values are then positions in that list."""
+    """Columns [N] by name. Values of nominal columns are positions in their `categories`."""
 
     columns: dict[str, Array]
     categories: dict[str, list[str]]

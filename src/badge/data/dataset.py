@@ -53,9 +53,8 @@ class Dataset:
         name, classes = name_of(self.name, "a data set"), whole(self.classes, "classes")
         held: dict[str, Any] = {"classes": classes}
         for part in ("train", "test"):
-            x, y = (
-                as_array(getattr(self, f"{a}_{part}"), f"{part} {b}") for a, b in (("X", "examples"), ("y", "labels"))
-            )
+            x = as_array(getattr(self, f"X_{part}"), f"{part} examples")
+            y = as_array(getattr(self, f"y_{part}"), f"{part} labels")
             x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
             _check(name, part, x, y, classes)
             held |= {f"X_{part}": x, f"y_{part}": y.astype(np.int64, copy=False)}

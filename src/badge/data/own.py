@@ -18,10 +18,7 @@ TEST_SHARE = 0.2
 
 
 def is_own_file(name: str) -> bool:
-    """Whether the name of a data set is that of a table: reviews.csv, runs/reviews.jsonl.gz.
-
-    Args:
-        name: as `--data` takes it.
+    """Whether a data set is named by a table: reviews.csv, runs/reviews.jsonl.gz.
 
     >>> is_own_file("reviews.csv"), is_own_file("digits")
     (True, False)

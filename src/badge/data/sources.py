@@ -34,7 +34,7 @@ BASES = {
 }
 
 #: file -> MD5 of it. mnist: torchvision/datasets/mnist.py. svhn: torchvision/datasets/svhn.py.
-#: cifar10: https://www.cs.toronto.edu/~kriz/cifar.html. OpenML states that of each file in its description.
+#: cifar10: https://www.cs.toronto.edu/~kriz/cifar.html. OpenML states it in the description of each file.
 FILES = {
     "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
     "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
@@ -50,10 +50,8 @@ _DIGITS = np.array([str(i) for i in range(10)])
 
 def fetch(name: str, folder: Path, progress: bool) -> Arrays:
     """The arrays of the data set `name`, downloaded into `folder` and converted."""
-
     try:
         return FETCH[name](lambda url, md5: _download(url, md5, folder, progress))
-
     except BadgeError:
         raise
     except Exception as error:  # whatever a reader of foreign bytes may raise

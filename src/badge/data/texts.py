@@ -24,7 +24,7 @@ DIMENSIONS = 256
 
 
 def arrays(name: str) -> Arrays:
-    """The arrays of a data set of texts: those of `<name>.npz` where a set comes split."""
+    """The arrays of a data set of texts, which comes split."""
     path, looked = find(f"{name}.jsonl.xz", f"{name}.jsonl")
     if path is not None:
         return _arrays(path)

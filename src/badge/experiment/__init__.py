@@ -3,11 +3,11 @@
 from badge.experiment.cell import Cell, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Processes, Serial
-from badge.experiment.grid import cells_of, read_grid, read_grids
+from badge.experiment.grid import cells_of, read_grid
 from badge.experiment.resuming import finished, journal_path
 from badge.experiment.runner import run_cells
 
 __all__ = [
     "Cell", "Display", "Executor", "Outcome", "Processes", "Serial", "cells_of", "finished", "journal_path",
-    "read_grid", "read_grids", "run_cell", "run_cells",
+    "read_grid", "run_cell", "run_cells",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from badge import data, strategies
 from badge.core.numbers import positive, whole
 from badge.core.threads import threads
 from badge.data import Dataset
+from badge.data.own import is_own_file
 from badge.errors import InputError
 from badge.experiment.held import Held, held
 from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
@@ -98,7 +99,7 @@ class Cell:
             if not isinstance(name, str) and (name is not None or field in ("data", "strategy", "model")):
                 raise InputError(f"{field} must be a name, not {name!r:.80}{objects.get(field, '')}")
             object.__setattr__(self, field, name)
-        if not data.is_own_file(self.data) and any((self.text, self.label, self.encoder)):
+        if not is_own_file(self.data) and any((self.text, self.label, self.encoder)):
             raise InputError(f"text, label and encoder are for data in a file; {self.data} is none")
         for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
             value = getattr(self, field)
@@ -225,9 +226,7 @@ def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Linear:
     return Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
 
 
-def _round(
-    number: int, learner: ActiveLearner, trainer: Trainer | Linear, cell: Cell, dataset: Dataset, total: int
-) -> Round:
+def _round(number: int, learner: ActiveLearner, trainer: Any, cell: Cell, dataset: Dataset, total: int) -> Round:
     """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
     started = time.perf_counter()
     count = len(learner.labels)
@@ -293,7 +292,7 @@ def dataset_of(cell: Cell) -> Dataset:
 
 @lru_cache(maxsize=1)
 def load(name: str, seed: int, raw: bool, text: str | None, label: str | None, encoder: str | None) -> Dataset:
-    if not data.is_own_file(name):
+    if not is_own_file(name):
         return data.resolve(name, seed, standardise=not raw)
     encode = None if encoder is None else lambda texts: Frozen(encoder).prepare(texts).numpy()
     return data.load_file(name, seed, text, label, encode, standardise=not raw)

@@ -48,7 +48,7 @@ class Serial:
 class Processes:
     """Cells in `workers` processes of this machine, each used for many cells. One that dies takes one cell with it.
 
-    Processes are spawned, not forked: a fork of a process whose threads compute can hang.
+    Processes are spawned, not forked: a fork of a process with busy threads can hang.
 
     Args:
         workers: number of processes.

@@ -29,7 +29,7 @@ else:
 
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
-#: keys of a block whose values are lists, or one value
+#: keys of a block with one value or a list
 AXES = ("pairs", "data", "model", "batch_size", "first", "strategy", "seeds")
 #: keys that are handed to every cell of a block as they are
 PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, "seed"))
@@ -69,22 +69,7 @@ def read_grid(path: str | Path) -> list[Cell]:
 
 
 def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
-    """The cells of several grid files, as if they were the blocks of one.
-
-    Args:
-        paths: TOML files.
-
-    Raises:
-        InputError: a key or a value is wrong.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     paths = [Path(folder) / f"{strategy}.toml" for strategy in ("badge", "rand")]
-    ...     for path in paths:
-    ...         _ = path.write_text(f'strategy = "{path.stem}"\\ndata = "digits"\\nmodel = "mlp"\\nbatch_size=50\\nseeds=2')
-    ...     [(cell.seed, cell.strategy) for cell in read_grids(paths)]
-    [(0, 'badge'), (0, 'rand'), (1, 'badge'), (1, 'rand')]
-    """
+    """The cells of several grid files, as if they were the blocks of one."""
     return _ordered([cell for path in paths for cell in read_grid(path)])
 
 

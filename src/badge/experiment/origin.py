@@ -90,7 +90,7 @@ def code_digest(path: str) -> str:
 
 
 def _file(root: Path, module: str, top: str) -> Path | None:
-    """The source file of a module below `root`; None for other installed packages, whose versions are recorded."""
+    """The source file of a module below `root`; None for installed packages, which have versions."""
     first = module.partition(".")[0]
     if first == "badge" or (first != top and "site-packages" in root.parts):
         return None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from badge.errors import JournalError
 from badge.experiment.origin import check_code
-from badge.journal import Journal, first_and_last
+from badge.journal import Journal
 from badge.journal.events import Ask, Record
+from badge.journal.reading import first_and_last
 from badge.journal.runs import End, Resume, Start
 
 if TYPE_CHECKING:

@@ -1,13 +1,9 @@
 """Append-only JSON lines: what was asked and told, and what a run measured."""
 
-from badge.journal.erase import erase
 from badge.journal.events import FORMAT, Event
 from badge.journal.file import Journal
 from badge.journal.in_memory import InMemory
-from badge.journal.reading import first_and_last, read, records_of
-from badge.journal.repair import Repair, examine, repair
+from badge.journal.reading import read, records_of
+from badge.journal.repair import Repair, erase, examine, repair
 
-__all__ = [
-    "FORMAT", "Event", "InMemory", "Journal", "Repair", "erase", "examine", "first_and_last", "read", "records_of",
-    "repair",
-]  # fmt: skip
+__all__ = ["FORMAT", "Event", "InMemory", "Journal", "Repair", "erase", "examine", "read", "records_of", "repair"]

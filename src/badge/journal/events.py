@@ -12,7 +12,7 @@ A loop (`badge.ActiveLearner`) writes
     decide    labels set by one person, whatever others said
     remark    a comment on an example, or a flag
 
-A run of an experiment adds those of `runs.py`. A repair writes `lost` in place of a line that it could not save.
+A run of an experiment adds the events of `runs.py`. A repair writes `lost` in place of a line that it could not save.
 """
 
 from dataclasses import dataclass, fields
@@ -35,8 +35,6 @@ Described = str | dict[str, Any]
 class Part:
     """A JSON object with known fields. A field that holds its default is not written."""
 
-    #: old name of a field -> its name now
-    renamed: ClassVar[dict[str, str]] = {}
     #: a measurement: fields are written also where they hold their default, and unknown ones are read and left out
     open: ClassVar[bool] = False
 
@@ -69,10 +67,9 @@ class Initial(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Part):
-    """How a model's predictions on the stop set differ from those of the model before."""
+    """How the predictions of two models in a row differ on the stop set."""
 
-    renamed: ClassVar[dict[str, str]] = {"of": "examples"}
-    ids: list[Id]  #: examples whose prediction is new
+    ids: list[Id]  #: examples with a new prediction
     codes: list[Any]  #: and the predicted class
     revision: int  #: number of the last event that changed a label of the model
     labels: int  #: that the model was trained on
@@ -119,7 +116,6 @@ class Header(Record):
 @dataclass(frozen=True, kw_only=True)
 class Ask(Record):
     kind = "ask"
-    renamed: ClassVar[dict[str, str]] = {"of": "people"}
     round: int
     ids: list[Id]
     people: int = 1  #: number of people who label each id

@@ -26,18 +26,15 @@ from badge.journal.lines import encode, parse
 from badge.journal.schema import typed
 from badge.journal.snapshot import Records, forget_snapshot, read_snapshot, write_snapshot
 
-__all__ = ["Journal"]
-
 
 class Journal:
     """A journal that is open for appending; nobody else can open it for appending before `close`.
 
-    A missing folder is made. `records` holds the events of the file; event number n, and line n of the file, is
-    `records[n - 1]`. With `sync=False` an append survives the death of the process, and that of the machine only after
-    the next `sync()`: for what can be computed again. There is then no file beside it (`last.py`) that shows when lines
-    are missing at the end.
+    `records` holds the events of the file; line n is `records[n - 1]`. With `sync=False` an append survives the death of the
+    process, but a crash of the machine only after the next `sync()`: for what can be computed again. Then no file beside it
+    (`last.py`) shows when lines are missing at the end.
 
-    A journal belongs to the process that opened it: in a child (`os.fork`) appending is an error. So it is when another
+    A journal belongs to the process that opened it. Appending in a child (`os.fork`) is an error, and so it is when another
     program has replaced, deleted or changed the file. Threads may share a journal.
 
     Args:
@@ -199,10 +196,8 @@ class Journal:
     def check_writable(self) -> None:
         """Refuse another process than the one that opened it, and a journal that is closed."""
         if os.getpid() != self._pid:
-            raise JournalError(
-                f"the journal {self.path} belongs to process {self._pid}, which opened it; this is process "
-                f"{os.getpid()}, a fork of it: nothing was written; tell in the process that asked"
-            )
+            forked = f"this is process {os.getpid()}, a fork of it: nothing was written; tell in the process that asked"
+            raise JournalError(f"the journal {self.path} belongs to process {self._pid}, which opened it; {forked}")
         if self._fd < 0:
             raise JournalError(f"the journal {self.path} is closed")
 
@@ -220,10 +215,9 @@ class Journal:
                 return  # the disk does not answer; what was added is there all the same
             problem = f"it is gone ({error.strerror})"
         if problem:
-            raise JournalError(
-                f"the journal {self.path} was changed by another program while it was open: {problem}; "
-                f"{consequence}: put the file back, or open the journal again and go on from what it holds"
-            )
+            changed = f"the journal {self.path} was changed by another program while it was open: {problem}"
+            way_out = "put the file back, or open the journal again and go on from what it holds"
+            raise JournalError(f"{changed}; {consequence}: {way_out}")
 
     def sync(self) -> None:
         """Wait until everything that was appended is on disk."""
@@ -296,7 +290,5 @@ def _lock(fd: int, path: Path) -> None:
     with _said(f"cannot lock the journal {path}", "; put it on a local disk"):
         taken = lock_file(fd)
     if not taken:
-        raise JournalError(
-            f"the journal {path} is already open for writing, in this process or another: "
-            "close that learner or run (`learner.close()`), or use another journal"
-        )
+        way_out = "close that learner or run (`learner.close()`), or use another journal"
+        raise JournalError(f"the journal {path} is already open for writing, in this process or another: {way_out}")

@@ -1,13 +1,9 @@
 """What a learner without a journal writes to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from badge.journal.events import Record
 from badge.journal.snapshot import Snapshot
-
-__all__ = ["InMemory"]
 
 
 class InMemory:

@@ -2,7 +2,7 @@
 
     {"n":3, "event":"tell", "ids":[5], "labels":["cat"], "sum":"2f1c0e5a9b7d4c13"}
 
-The checksum (64 bits of BLAKE2b) covers every byte of the line before `, "sum"`; the number is that of the line. So a
+The checksum (64 bits of BLAKE2b) covers every byte of the line before `, "sum"`; the number counts the lines. So a
 changed byte and a missing, doubled or moved line are found and named. Lines missing at the end are found by the file
 beside the journal (`last.py`). An interrupted write leaves a last line without its newline, and nothing else does.
 """
@@ -112,9 +112,7 @@ def _is_cut_off(tail: bytes, number: int) -> bool:
     return (written.startswith(start) or start.startswith(written)) and not re.search(_END, written)
 
 
-def parse(
-    data: bytes, path: str | os.PathLike[str], last: Last | str | None = None, before: int = 0, level: int = 3
-) -> Contents:
+def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = None, before: int = 0) -> Contents:
     """The contents of a sound file; a problem is an error, an interrupted last write a warning."""
     found = scan(data, last, before)
     if found.problem:
@@ -122,14 +120,9 @@ def parse(
         first = data.partition(b"\n")[0]
         if number == 1 and data and not first.startswith(_BEGIN) and b', "sum":"' not in first:
             raise JournalError(f"{path}, line 1: {reason}; this is not a journal, use another file")
-        raise JournalError(
-            f"{path}, line {number}: {reason}; not what an interrupted write leaves: restore the file from a copy, or "
-            "keep what is sound with `badge journal repair`"
-        )
+        way_out = "restore the file from a copy, or keep what is sound with `badge journal repair`"
+        raise JournalError(f"{path}, line {number}: {reason}; not what an interrupted write leaves: {way_out}")
     if found.torn_bytes:
-        number = before + len(found.events) + 1
-        warnings.warn(
-            f"{path}, line {number}: the last write was interrupted; its {found.torn_bytes} bytes are dropped",
-            stacklevel=level,
-        )
+        torn = f"the last write was interrupted; its {found.torn_bytes} bytes are dropped"
+        warnings.warn(f"{path}, line {before + len(found.events) + 1}: {torn}", stacklevel=3)
     return found

@@ -95,20 +95,7 @@ def rewrite(file: Path, lines: Sequence[bytes], last: bool = True) -> None:
 
 
 def first_and_last(file: Path) -> tuple[Record, Record] | None:
-    """The first and the last event of a journal, without a look at the others; None where one of them is not sound.
-
-    Args:
-        file: the journal.
-
-    >>> import tempfile
-    >>> from badge.journal import Journal
-    >>> from badge.journal.events import Skip
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Journal(Path(folder) / "labels.jsonl") as journal:
-    ...         journal.append(Skip(ids=[3]), Skip(ids=[5]), Skip(ids=[8]))
-    ...     [record.ids for record in first_and_last(Path(folder) / "labels.jsonl")]
-    [[3], [8]]
-    """
+    """The first and the last event of a journal, without a look at the others; None where one of them is not sound."""
     if not file.is_file():
         return None
     with file.open("rb") as stream:

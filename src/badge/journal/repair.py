@@ -1,21 +1,22 @@
-"""What is wrong with a damaged journal, and a sound one made of what is right with it. Nothing is deleted."""
+"""A damaged journal made sound, and examples taken out of a journal: both rewrite it whole."""
 
-import json
 import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from badge.core.names import path_of
-from badge.errors import JournalError
-from badge.journal.events import Event, Lost, now
+from badge.errors import InputError, JournalError
+from badge.journal import events as e
+from badge.journal.events import Event, Id, Lost, now
 from badge.journal.last import Last, read_last
-from badge.journal.lines import encode, scan, sound_parts
+from badge.journal.lines import encode, parse, scan, sound_parts
 from badge.journal.reading import bytes_of, locked, rewrite
-
-HALF = "a text holds half of a character; `badge journal repair` puts a question mark in its place"
+from badge.journal.schema import typed
+from badge.journal.snapshot import forget_snapshot
 
 
 @dataclass(frozen=True)
@@ -53,25 +54,7 @@ def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     found = scan(bytes_of(file), beside)
     if found.torn_bytes and not found.problem:
         return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
-    if not found.problem and (halves := half_characters(found.events)):
-        return [(halves[0], HALF)]
     return [found.problem] if found.problem else []
-
-
-def half_characters(events: Iterable[Event]) -> list[int]:
-    """Numbers of events with half of a surrogate pair in a text: older labelling pages let such names in.
-
-    >>> half_characters([{"event": "tell", "by": "ann"}, {"event": "tell", "by": "half \\ud800"}])
-    [2]
-    """
-    return [number for number, event in enumerate(events, start=1) if _mended(event) != event]
-
-
-def _mended(event: Event) -> Event:
-    """The event with a question mark in place of half a character."""
-    text = json.dumps(event, ensure_ascii=False)
-    mended: Event = event if text.isascii() else json.loads(text.encode("utf-8", "replace"))
-    return mended
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:
@@ -102,7 +85,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
     with locked(path) as (file, data):
         beside = read_last(file)
         found = scan(data, beside)
-        if not found.problem and not found.torn_bytes and not half_characters(found.events):
+        if not found.problem and not found.torn_bytes:
             return Repair(len(found.events), [], None)
         sound, last = _salvage(data)
         if not sound:
@@ -112,7 +95,7 @@ def repair(path: str | os.PathLike[str]) -> Repair:
         aside = _kept_aside(file, data)
         lost = [n for n in range(1, last + 1) if n not in sound]
         stand_in = Lost(reason="missing or changed", aside=aside.name, at=now()).event()
-        lines = [encode(n, _mended(sound.get(n, stand_in))) for n in range(1, last + 1)]
+        lines = [encode(n, sound.get(n, stand_in)) for n in range(1, last + 1)]
         rewrite(file, lines)
     return Repair(len(sound), lost, aside)
 
@@ -141,3 +124,72 @@ def _kept_aside(file: Path, data: bytes) -> Path:
             os.fsync(copy.fileno())
             return aside
     raise JournalError(f"{file} has a million damaged copies beside it: delete some")
+
+
+def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
+    """Erase these ids from a journal; the number of events that held one.
+
+    Events keep their numbers: one that only spoke of an erased id becomes `erased`, and an event of that kind at the end says
+    how many examples went. Copies of the journal are not touched.
+
+    Args:
+        path: the journal.
+        ids: what to erase.
+
+    Returns:
+        The number of events that held one of them.
+
+    Raises:
+        JournalError: the journal is damaged, or another process has it open.
+
+    >>> import pathlib, tempfile
+    >>> from badge.journal import Journal, read
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> with Journal(path) as journal:
+    ...     journal.append(e.Tell(ids=["ann.png", "ben.png"], labels=["cat", "dog"]), e.Relabel(id="ann.png", label="dog"))
+    >>> erase(path, ["ann.png"]), [event for event in read(path)][:2]
+    (2, [{'event': 'tell', 'ids': ['ben.png'], 'labels': ['dog']}, {'event': 'erased'}])
+    """
+    gone = set(ids)
+    with locked(path) as (file, data):
+        last = read_last(file)
+        records = [typed(event) for event in parse(data, file, last).events]
+        test: list[Id] = []  # the test sample, in the order of its predictions
+        kept = []
+        for record in records:
+            test += record.ids if isinstance(record, e.SetAside) else []
+            kept.append(_without(record, gone, test))
+        changed = sum(old is not new for old, new in zip(records, kept, strict=True))
+        if not changed:
+            raise InputError(f"{file} holds nothing about {', '.join(map(repr, sorted(gone, key=str)))[:200]}")
+        kept.append(e.Erased(examples=len(gone), at=e.now()))
+        forget_snapshot(file)
+        lines = [encode(number, record.event()) for number, record in enumerate(kept, start=1)]
+        rewrite(file, lines, last=last is not None)
+    return changed
+
+
+def _without(record: e.Record, gone: set[Id], test: list[Id]) -> e.Record:
+    """The record without these ids; itself where it holds none of them."""
+    changes: dict[str, Any] = {}
+    if isinstance(record, e.Relabel | e.Remark) and record.id in gone:
+        return e.Erased(at=record.at)
+    if isinstance(record, e.Header | e.NewPool) and gone & set(record.pool.sample or ()):
+        sample = [id for id in record.pool.sample or () if id not in gone]
+        changes["pool"] = replace(record.pool, sample=sample, digest=None)
+    if isinstance(record, e.Header) and gone & set(record.initial.ids):
+        changes["initial"] = replace(record.initial, **_columns(record.initial, ("labels",), gone))
+    if isinstance(record, e.Ask) and record.stop is not None and gone & set(record.stop.ids):
+        changes["stop"] = replace(record.stop, **_columns(record.stop, ("codes",), gone))
+    if isinstance(record, e.Ask) and record.test is not None and gone & set(test):
+        changes["test"] = [said for id, said in zip(test, record.test, strict=False) if id not in gone]
+    if gone & set(getattr(record, "ids", ())):
+        changes |= _columns(record, ("labels", "predicted"), gone)
+    return replace(record, **changes) if changes else record
+
+
+def _columns(part: Any, others: tuple[str, ...], gone: set[Id]) -> dict[str, Any]:
+    """The ids that stay, and what belongs to each of them."""
+    stay = [n for n, id in enumerate(part.ids) if id not in gone]
+    columns = {name: getattr(part, name, None) for name in ("ids", *others)}
+    return {name: [values[n] for n in stay] for name, values in columns.items() if isinstance(values, list)}

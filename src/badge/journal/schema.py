@@ -29,11 +29,9 @@ def _schema(kind: type[Part]) -> tuple[frozenset[str], dict[str, frozenset[type]
     """Required fields; the types that JSON gives for each field; the fields that are Parts."""
     hints = get_type_hints(kind)
     types = {field.name: _types(hints[field.name]) for field in fields(kind)}
-    parts = {name: next((kind for kind in kinds if issubclass(kind, Part)), None) for name, kinds in types.items()}
+    parts = {name: next((one for one in kinds if issubclass(one, Part)), None) for name, kinds in types.items()}
     required = frozenset(field.name for field in fields(kind) if field.default is MISSING)
-    json = {
-        name: frozenset(dict if issubclass(kind, Part) else kind for kind in kinds) for name, kinds in types.items()
-    }
+    json = {name: frozenset(dict if issubclass(one, Part) else one for one in kinds) for name, kinds in types.items()}
     return required, json, {name: part for name, part in parts.items() if part is not None}
 
 
@@ -57,9 +55,8 @@ def check(event: Event) -> None:
 
 def _check(kind: type[Part], given: dict[str, Any], what: str) -> None:
     required, types, parts = _SCHEMA[kind]
-    found = 0
     for field, value in given.items():
-        allowed = types.get(field) or types.get(kind.renamed.get(field, ""))
+        allowed = types.get(field)
         if allowed is None:
             if field != "event" and not kind.open:
                 raise ValueError(f"{what} has a field {field!r}, which this version does not know")
@@ -68,9 +65,7 @@ def _check(kind: type[Part], given: dict[str, Any], what: str) -> None:
             raise ValueError(f"the field {field!r} of {what} is {value!r:.40}, not of type {known}")
         elif field in parts and value is not None:
             _check(parts[field], value, f"the field {field!r} of {what}")
-        found += field in required or kind.renamed.get(field) in required
-    if found < len(required):
-        missing = sorted(required - given.keys() - {kind.renamed.get(field) for field in given})
+    if missing := sorted(required - given.keys()):
         raise ValueError(f"{what} lacks the field {missing[0]!r}")
 
 
@@ -89,8 +84,8 @@ def typed(event: Event) -> Record:
 def part_of(kind: type[PartType], given: dict[str, Any]) -> PartType:
     """A JSON object, which was checked, as its type."""
     _, types, parts = _SCHEMA[kind]
-    held = {kind.renamed.get(field, field): value for field, value in given.items()}
+    held = {field: value for field, value in given.items() if field in types}
     for field, part in parts.items():
         if held.get(field) is not None:
             held[field] = part_of(part, held[field])
-    return kind(**{field: value for field, value in held.items() if field in types})
+    return kind(**held)

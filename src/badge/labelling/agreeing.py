@@ -1,12 +1,16 @@
-"""Where people disagree, and how far they agree: per item, per pair of people, per class."""
+"""Where people disagree and how far they agree; and the page of a team: who labelled how much and how fast."""
 
 import math
 from collections import Counter
 from itertools import combinations
+from statistics import median
 from typing import Any
 
-from badge.labelling.items import Items
+from badge.labelling.board import tested
+from badge.labelling.people import People
+from badge.labelling.sources import Items
 from badge.learner import ActiveLearner
+from badge.learner.advice import cohen_kappa
 
 #: disagreements that one page shows
 ROWS = 100
@@ -72,8 +76,6 @@ def agreement_of(votes: dict[Any, dict[str, Any]]) -> dict[str, Any]:
 
 def _kappa(said: list[tuple[Any, Any]]) -> float | None:
     """Cohen's κ; None: both gave one label only."""
-    from badge.learner.agreement import cohen_kappa
-
     value = cohen_kappa(*zip(*said, strict=True))
     return None if math.isnan(value) else round(value, 4)
 
@@ -84,3 +86,41 @@ def _key(label: Any) -> Any:
 
 def _words(label: Any) -> str:
     return ", ".join(map(str, label)) or "none" if isinstance(label, tuple) else str(label)
+
+
+#: hours that the table shows: the last in which somebody labelled
+HOURS = 6
+
+
+def dashboard(learner: ActiveLearner, people: People) -> dict[str, Any]:
+    """Labels per person and hour, seconds per item (median), agreement, the learning curve."""
+    told = learner.team.times()
+    hours = sorted({tell.at[:13] for tell in told if tell.at}, reverse=True)[:HOURS]
+    agreement = agreement_of(learner.votes)
+    links = {person.name: person for person in people.named}
+    rows = []
+    for name in {**dict.fromkeys(links), **dict.fromkeys(str(tell.by) for tell in told)}:
+        mine = [tell for tell in told if tell.by == name]
+        times = [tell.seconds for tell in mine if tell.seconds is not None]
+        per_hour = Counter((tell.at or "")[:13] for tell in mine)
+        kappas = [pair["kappa"] for pair in agreement["pairs"] if name in (pair["one"], pair["other"])]
+        known = [kappa for kappa in kappas if kappa is not None]
+        person = links.get(name)
+        rows.append(
+            {
+                "name": name,
+                "role": person.role if person else None,
+                "link": person.token is not None if person else None,
+                "labels": len(mine),
+                "hours": [per_hour[hour] for hour in hours],
+                "seconds": median(times) if times else None,
+                "kappa": sum(known) / len(known) if known else None,
+            }
+        )
+    return {
+        "hours": [hour + ":00:00Z" for hour in hours],
+        "people": rows,
+        **agreement,
+        "test": tested(learner.team),
+        "links": bool(links),
+    }

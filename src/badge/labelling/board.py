@@ -1,12 +1,16 @@
-"""What is known so far, for the page: progress, labels per class, accuracy as it goes, the list of labels."""
+"""What is known so far, for the page: progress, labels per class, accuracy as it goes; the labels as a list and as files."""
 
+import csv
+import io
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from badge.labelling.sources import Source
+from badge.core.spreadsheet import safe
+from badge.labelling.sources import Items, Source
 from badge.learner import ActiveLearner
 from badge.learner.advice import wilson
 from badge.learner.team import Team, TestPoint
@@ -21,8 +25,6 @@ POINTS, WINDOW = 60, 50
 SHARE = 0.1
 #: seconds of computing that are not worth waiting for
 NO_COST = 0.01
-
-
 #: class -> its description, key and colour, as far as they are given
 About = dict[str, dict[str, str]]
 
@@ -60,7 +62,7 @@ class Board:
 
     def _look(self) -> dict[str, Any]:
         labels, skipped = self.learner.labels, self.learner.skipped
-        counts = Counter(one for label in labels.values() for one in (label if isinstance(label, list) else [label]))
+        counts = Counter(one for label in labels.values() for one in _listed(label))
         advice = self.learner.advice()
         given = self.learner.history.rows
         return {
@@ -89,31 +91,30 @@ class Board:
         labels, flagged = self.learner.labels, self.learner.team.flagged
         last = {row.id: row for row in self.learner.history.rows}
         predicted = {row.id: row.predicted for row in self.learner.history.rows if row.predicted is not None}
-        order = sorted(labels, key=lambda id: last[id].event if id in last else 0, reverse=True)
         return [
             {
                 "id": id,
                 "label": labels[id],
-                "by": last[id].by if id in last else None,
-                "at": last[id].at if id in last else None,
+                "by": last[id].by,
+                "at": last[id].at,
                 "predicted": predicted.get(id),
                 "flagged": id in flagged,
             }
-            for id in order
+            for id in sorted(labels, key=lambda id: last[id].event, reverse=True)
         ]
 
     def find(self, position: Any, **wanted: str) -> dict[str, Any]:
         """One page of the list: of a class, of a person, with a text in it, where the model disagreed, or skipped ones."""
-        if wanted.get("show") == "skipped":
-            rows: list[dict[str, Any]] = [
-                {"id": id, "reason": reason} for id, reason in reversed(self.learner.skipped.items())
-            ]
-        else:
-            rows = self.rows()
-        if wanted.get("show") == "flagged":
-            rows = [row for row in rows if row["flagged"]]
-        if wanted.get("show") == "surprises":
-            rows = [row for row in rows if row["predicted"] is not None and row["predicted"] != row["label"]]
+        skipped = reversed(self.learner.skipped.items())
+        match wanted.get("show"):
+            case "skipped":
+                rows: list[dict[str, Any]] = [{"id": id, "reason": reason} for id, reason in skipped]
+            case "flagged":
+                rows = [row for row in self.rows() if row["flagged"]]
+            case "surprises":
+                rows = [row for row in self.rows() if row["predicted"] not in (None, row["label"])]
+            case _:
+                rows = self.rows()
         if label := wanted.get("label"):
             rows = [row for row in rows if label in map(str, _listed(row.get("label")))]
         if by := wanted.get("by"):
@@ -165,10 +166,10 @@ def _slope(points: Sequence[TestPoint]) -> str:
         return "Whether it still rises is known after the next batch."
     half = min(points, key=lambda point: abs(point.labels - last.labels / 2))
     gain = 100 * (last.right / last.of - half.right / half.of)
-    noise = 100 * (wilson(last.right, last.of)[1] - wilson(last.right, last.of)[0]) / 2
-    verdict = (
-        "flat as far as this sample can tell" if abs(gain) < noise / 2 else "still rising" if gain > 0 else "falling"
-    )
+    low, high = wilson(last.right, last.of)
+    noise = 100 * (high - low) / 2
+    verdict = "still rising" if gain > 0 else "falling"
+    verdict = "flat as far as this sample can tell" if abs(gain) < noise / 2 else verdict
     return f"The last {last.labels - half.labels:,} labels changed it by {gain:+.1f} points: {verdict}."
 
 
@@ -184,3 +185,64 @@ def _curve(right: list[bool]) -> list[float]:
     step = max(1, -(-len(right) // POINTS))
     ends = range(len(right) - (len(right) - 1) // step * step, len(right) + 1, step) if right else []
     return [round((sums[end] - sums[max(0, end - WINDOW)]) / min(end, WINDOW), 4) for end in ends]
+
+
+COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")
+
+
+class Exports:
+    """Looks at a learner; nothing here changes it."""
+
+    def __init__(self, learner: ActiveLearner, items: Items) -> None:
+        self.learner, self.items = learner, items
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every label in the order given. `by` names all who gave it; `votes` is empty where one person is asked."""
+        learner, team = self.learner, self.learner.team
+        votes, seconds = learner.votes, team.seconds()
+        last = {row.id: row for row in learner.history.rows}
+        found = []
+        for id, label in learner.labels.items():
+            row = last[id]
+            agreed = [name for name, vote in votes.get(id, {}).items() if vote == label]
+            remarks, flagged = team.remarks(id)
+            found.append(
+                {
+                    "id": id,
+                    "label": label,
+                    "by": ", ".join(agreed) if agreed and row.kind not in ("relabel", "decide") else row.by,
+                    "at": row.at,
+                    "votes": votes.get(id, {}),
+                    "seconds": seconds.get(id),
+                    "predicted": row.predicted,
+                    "test": id in team.test,
+                    "flagged": flagged,
+                    "comments": [f"{by}: {text}" for by, text in remarks],
+                }
+            )
+        return found
+
+    def as_csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        text = self.items.source.kind == "text"
+        writer.writerow([*COLUMNS, *(["text"] if text else [])])
+        for row in self.rows():
+            more = [self.items.source.pool[self.items.position(row["id"])]] if text else []
+            writer.writerow([safe(_cell(value)) for value in (*row.values(), *more)])
+        return file.getvalue()
+
+    def as_jsonl(self) -> str:
+        lines = []
+        for row in self.rows():
+            item = self.items.shown(row["id"])
+            more = {"text": item["text"]} if item["kind"] == "text" else dict(item.get("fields", []))
+            lines.append(json.dumps({**more, **row}, ensure_ascii=False))
+        return "\n".join(lines) + "\n" if lines else ""
+
+
+def _cell(value: Any) -> str:
+    """A value as one cell: nothing, a text, or JSON."""
+    if value in (None, {}, [], False):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -80,9 +80,8 @@ def run(source: Source, options: Options) -> None:
         except JournalError as error:
             if begun is None or any(event["event"] not in ("learner", "ask", "test") for event in events):
                 raise
-            raise JournalError(
-                f"{error.plain}; it holds no answers: delete it, or give --journal another name"
-            ) from None
+            way_out = "it holds no answers: delete it, or give --journal another name"
+            raise JournalError(f"{error.plain}; {way_out}") from None
         for name in more:
             learner.add_class(name)
         taken = _take_labels(learner, source)
@@ -93,9 +92,8 @@ def run(source: Source, options: Options) -> None:
         learner.team.set_aside(options.test, options.of)
         people = _people(options, file)
         home = public or f"http://{shown_host(options.host)}:{port}"
-        typer.echo(
-            f"{len(source):,} {source.kind}s, {len(names)} classes; {len(learner.labels):,} labelled in {file}{taken}"
-        )
+        labelled = f"{len(learner.labels):,} labelled in {file}{taken}"
+        typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled}")
         _say_links(people, key_of(file), home)
         if not is_local(options.host) and public is None:
             typer.echo(
@@ -131,15 +129,14 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
     """Tell the labels that the file has; which of them are new, in words."""
     if source.labels is None:
         return ""
-    given = {source.id(place): label for place, label in enumerate(source.labels) if label}
-    labels: dict[Any, Any] = dict(given)
+    labels: dict[Any, Any] = {source.id(place): label for place, label in enumerate(source.labels) if label}
     if learner.team.multilabel:
-        labels = {id: [part.strip() for part in label.split(";")] for id, label in given.items()}
+        labels = {id: [part.strip() for part in label.split(";")] for id, label in labels.items()}
     return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
 
 
 def _strategy(begun: Event | None, options: Options, source: Source) -> str:
-    """The strategy that was asked for, that of a journal that has begun, or one that is quick enough for the page."""
+    """The strategy that was asked for, or that the journal began with; else one that is quick enough for the page."""
     if options.strategy is not None:
         return options.strategy
     if begun is not None:
@@ -155,8 +152,8 @@ def _ordinary(options: Options, kind: str) -> bool:
 def _first(begun: Event | None, options: Options, kind: str) -> str | None:
     """What picks the first batch: typical texts. A journal that has begun goes on as it was.
 
-    Finding them takes seconds. Where several people are asked about each item nobody gets random ones meanwhile, so there
-    the first batch is drawn at random.
+    Finding them takes seconds. If several people label each item, nobody gets random items meanwhile: then the first batch is
+    drawn at random.
     """
     if begun is not None:
         first = begun.get("first")
@@ -165,7 +162,7 @@ def _first(begun: Event | None, options: Options, kind: str) -> str | None:
 
 
 def _people(options: Options, file: Path) -> People:
-    """Everybody with a link: those of earlier starts, and those whom the command names. The first one named is the admin."""
+    """Everybody with a link, from earlier starts and from this command. The first person named is the admin."""
     people = People(key_of(file), file.with_name(file.name + ".people"))
     wanted = [one.partition(":") for one in (options.people or "").split(",") if one.strip()]
     fresh = not people.named and not any(role == "admin" for _, _, role in wanted)
@@ -195,10 +192,9 @@ def _read(path: Path) -> str:
 
 def _known_classes(begun: Event | None, events: list[Event]) -> list[str]:
     """The classes that a journal has so far: the command may name more at its end."""
-    first = [] if begun is None else begun["classes"]
-    return (
-        [*first, *(event["name"] for event in events if event["event"] == "class")] if isinstance(first, list) else []
-    )
+    if begun is None or not isinstance(begun["classes"], list):
+        return []
+    return [*begun["classes"], *(event["name"] for event in events if event["event"] == "class")]
 
 
 def _listening(host: str, port: int) -> socket.socket:

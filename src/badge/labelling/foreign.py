@@ -1,7 +1,5 @@
 """Labels from the export files of other tools: doccano, Argilla, Label Studio, Prodigy."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Callable, Iterator
@@ -15,8 +13,6 @@ from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.classes import Code
 from badge.learner.ledger import Ledger
-
-__all__ = ["FORMATS", "Given", "given_in", "tells_from"]
 
 #: the id in the file, the classes, who gave them
 Given = tuple[Any, list[Any], str | None]

@@ -46,22 +46,20 @@ def public_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def hosts_of(host: str, public: str | None = None) -> frozenset[str]:
+def hosts_of(host: str, public: str | None = None) -> set[str]:
     """Names under which a server that binds to `host` may be addressed. Numbers are checked apart: DNS cannot fake them."""
     names = {"localhost", host.lower()}
     if public is not None:
         names.add(str(urlsplit(public).hostname))
     if host not in ("127.0.0.1", "::1", "localhost"):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    return frozenset(names)
+    return names
 
 
 class Guard:
     """ASGI middleware before everything else. It puts the `Visitor` of a request into its scope, under "visitor"."""
 
-    def __init__(
-        self, app: Any, people: People, hosts: frozenset[str], port: int, local: bool, public: str | None = None
-    ) -> None:
+    def __init__(self, app: Any, people: People, hosts: set[str], port: int, local: bool, public: str | None) -> None:
         self.app, self.people, self.hosts, self.local, self.public = app, people, hosts, local, public
         self.cookie = f"badge_{port}"  # browsers send a cookie to every port of a host, and there may be two servers
 

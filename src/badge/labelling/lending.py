@@ -30,14 +30,12 @@ class Loans:
     (5, 7, None)
     """
 
-    def __init__(
-        self, seconds: float = LOAN_SECONDS, clock: Callable[[], float] = time.time, file: Path | None = None
-    ) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.time, file: Path | None = None) -> None:
         self.seconds, self.clock, self.file = seconds, clock, file
         self._by_client: dict[str, Loan] = {}
         self._by_id: dict[Id, Loan] = {}
         if file is not None and file.exists():
-            with suppress(OSError, ValueError, TypeError):  # it is a convenience: without it items are lent anew
+            with suppress(OSError, ValueError, TypeError):  # it is a convenience: without it items are lent again
                 for row in json.loads(file.read_text(encoding="utf-8")):
                     self._add(Loan(**row))
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from badge.core.importing import imported
-from badge.errors import InputError, MissingExtraError
+from badge.core.importing import imported, needs
+from badge.core.names import LONGEST
+from badge.errors import InputError
 from badge.labelling.encoders import spread
 from badge.labelling.images import ImageFiles
 from badge.labelling.reducing import reduction
@@ -65,7 +67,7 @@ def predict_rows(model: Any, examples: Any) -> Outputs:
 
 
 class _Prepared:
-    """What `prepare` made of a pool is kept: it is asked for before the first label, and again with each model."""
+    """Keeps what `prepare` made of a pool: it is asked for before the first label, and again with each model."""
 
     def __init__(self, classes: int) -> None:
         self.classes = classes
@@ -101,11 +103,7 @@ class Texts(_Prepared):
 
     def part(self, pool: Sequence[str], also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
         """Positions of TEXT_PART texts and of `also`, and their rows; None: the pool is not much larger."""
-        if len(pool) < 2 * TEXT_PART:
-            return None
-        if self._part is None or self._part[0] is not pool:
-            self._part = (pool, *_words_of_part(pool, also))
-        return self._part[1:]
+        return None if len(pool) < 2 * TEXT_PART else _part_of(self, pool, also)
 
     def _learn(self, pool: Sequence[str]) -> Tensor:
         if len(pool) <= TEXT_SAMPLE:
@@ -122,10 +120,8 @@ class Texts(_Prepared):
 
     def _fitted(self, texts: list[str]) -> Tensor:
         """Learn the steps from texts; the rows of these."""
-        try:
+        with needs("labelling texts", "scikit-learn", "label"):
             from sklearn.feature_extraction.text import TfidfVectorizer
-        except ImportError:
-            raise MissingExtraError("labelling texts", "scikit-learn", "label") from None
         usual: dict[str, Any] = {"sublinear_tf": True, "dtype": np.float32}
         words = TfidfVectorizer(ngram_range=(1, 2), min_df=2 if len(texts) > 100 else 1, **usual)
         try:
@@ -147,10 +143,12 @@ class Texts(_Prepared):
         return fit_linear(examples, labels)[0].eval()
 
 
-def _words_of_part(pool: Sequence[str], also: IntArray | None) -> tuple[IntArray, Tensor]:
-    """Positions of up to TEXT_PART texts and of `also`, and their rows of TF-IDF."""
-    places = spread(len(pool), min(TEXT_PART, len(pool)), also)
-    return places, Texts(2).prepare([pool[place] for place in places.tolist()])
+def _part_of(trainer: Texts | WordsFirst, pool: Sequence[str], also: IntArray | None) -> tuple[IntArray, Tensor]:
+    """Positions of up to TEXT_PART texts and of `also`, and their rows of TF-IDF, which the trainer keeps."""
+    if trainer._part is None or trainer._part[0] is not pool:
+        places = spread(len(pool), min(TEXT_PART, len(pool)), also)
+        trainer._part = pool, places, Texts(2).prepare([pool[place] for place in places.tolist()])
+    return trainer._part[1:]
 
 
 class WordsFirst(Frozen):
@@ -160,11 +158,7 @@ class WordsFirst(Frozen):
 
     def part(self, pool: Any, also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
         """Positions of texts and their rows of TF-IDF; None: the pool is small, or holds no texts."""
-        if not isinstance(pool, list) or len(pool) < FEW_TEXTS:
-            return None
-        if self._part is None or self._part[0] is not pool:
-            self._part = (pool, *_words_of_part(pool, also))
-        return self._part[1:]
+        return None if not isinstance(pool, list) or len(pool) < FEW_TEXTS else _part_of(self, pool, also)
 
     def __getstate__(self) -> dict[str, Any]:
         """For a saved model: without the pool."""
@@ -180,9 +174,8 @@ class Images(_Prepared):
         return torch.from_numpy(files.small(SIDE, progress=len(files) > MANY_FILES))
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
-        trainer = Trainer(
-            lambda: resnet18(self.classes, width=WIDTH), lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS
-        )
+        build = partial(resnet18, self.classes, width=WIDTH)
+        trainer = Trainer(build, lr=1e-3, max_epochs=IMAGE_EPOCHS, patience=IMAGE_EPOCHS)
         return nn.Sequential(_Scaled(), trainer.fit(_Scaled()(examples), labels, rng)).eval()
 
 
@@ -227,14 +220,12 @@ class _Column:
         common, counts = np.unique([str(value) for value in values], return_counts=True)
         return cls(values=tuple(common[np.argsort(-counts, kind="stable")][:MOST_VALUES].tolist()))
 
-    def numbers(self, values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def numbers(self, values: list[Any]) -> NDArray[np.float64]:
         """[N, 1] with what is missing at the mean, or [N, number of values]."""
         if self.values is not None:
             texts = np.array([str(value) for value in values])
-            same: np.ndarray[Any, np.dtype[np.float64]] = (texts[:, None] == np.array(self.values)[None, :]).astype(
-                float
-            )
-            return same
+            same: NDArray[np.bool_] = texts[:, None] == np.array(self.values)
+            return same.astype(np.float64)
         found = [_number(value) for value in values]
         filled = [n if n is not None and math.isfinite(n) else self.mean for n in found]
         return ((np.array(filled) - self.mean) / self.spread)[:, None]
@@ -257,7 +248,9 @@ def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     """
     path = Path(given)
     about: dict[str, dict[str, str]] = {}
-    is_file = _is_file(path)
+    is_file = (
+        len(path.name.encode()) <= LONGEST and path.is_file()
+    )  # a list of classes may be longer than a name may be
     if path.suffix == ".csv" and is_file:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [{(k or "").strip(): (v or "").strip() for k, v in row.items()} for row in csv.DictReader(file)]
@@ -271,14 +264,6 @@ def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     if len(names) < 2 or len(set(names)) != len(names):
         raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
     return names, about
-
-
-def _is_file(path: Path) -> bool:
-    """Whether there is such a file; a list of many classes is longer than a file name may be."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _about(row: dict[str, str], path: Path) -> dict[str, str]:

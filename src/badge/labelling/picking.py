@@ -21,8 +21,8 @@ GUESSES = 5
 class Picker:
     """A thread that asks for the next batch when the first answer of the last one is in.
 
-    When half of the last batch is answered, the next one is picked anew by a better model, as far as nobody has an item
-    of it. `why` says of picked items why they were picked; `trouble` what went wrong last.
+    When half of the last batch is answered, a better model picks the next one again, except for items that somebody has.
+    `why` says why items were picked, `trouble` what went wrong last.
     """
 
     def __init__(self, learner: ActiveLearner, batch_size: int, of: int) -> None:
@@ -35,7 +35,7 @@ class Picker:
         self.sizes: list[int] = []
         self.trouble: str | None = None
         self.busy = False
-        self._next: list[Id] = []  # the batch that was picked early, and may be picked anew
+        self._next: list[Id] = []  # the batch that was picked early, and may be picked again
         self._labels_then = 0  # labels when it was picked
         self._changed, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name="badge-picker", daemon=True)
@@ -108,7 +108,7 @@ class Picker:
         return len(self._queue()) < self.batch_size and (self.of == 1 or ahead)
 
     def _renew(self) -> None:
-        """Pick the next batch anew: since it was picked, half a batch of labels came in."""
+        """Pick the next batch again: since it was picked, half a batch of labels came in."""
         pending = set(self._queue())
         free = [id for id in self._next if id in pending and not self.is_out(id)]
         self._next, self._labels_then = [], len(self.learner.labels)
@@ -137,7 +137,7 @@ class Picker:
             self.busy = False
 
     def _number(self, ids: list[Id], more: bool = False) -> None:
-        """Give ids the number of a new batch, or with `more` that of the last."""
+        """Give ids the number of a new batch, or with `more` the number of the last."""
         if more and self.sizes:
             self.sizes[-1] += len(ids)
         elif ids:

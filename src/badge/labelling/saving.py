@@ -7,8 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from badge.core.importing import needs
 from badge.core.writing import folder_for, replacing
-from badge.errors import InputError, MissingExtraError
+from badge.errors import InputError
 from badge.labelling.images import ImageFiles
 from badge.learner import ActiveLearner
 from badge.models import predict
@@ -59,9 +60,8 @@ class Saved:
         encoder = copy.copy(self.trainer)
         with TemporaryDirectory() as folder:  # embeddings of new items are not kept
             encoder.keep, encoder.progress = Path(folder), False
-            return encoder.prepare(
-                ImageFiles([Path(item) for item in items]) if self.kind == "image" else items
-            ).clone()
+            raw = ImageFiles([Path(item) for item in items]) if self.kind == "image" else items
+            return encoder.prepare(raw).clone()
 
 
 def save_model(learner: ActiveLearner, kind: str, folder: Path) -> Path:
@@ -89,8 +89,6 @@ def load(folder: Path) -> Saved:
 
 
 def _joblib() -> Any:
-    try:
+    with needs("saving a model", "joblib", "label"):
         import joblib
-    except ImportError:
-        raise MissingExtraError("saving a model", "joblib", "label") from None
     return joblib

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from badge.core.rng import generator
-from badge.labelling.board import About, Board
-from badge.labelling.exporting import Exports
-from badge.labelling.items import Items
+from badge.labelling.board import About, Board, Exports
 from badge.labelling.lending import LOAN_SECONDS, Loans
 from badge.labelling.picking import Picker
-from badge.labelling.sources import Id, Source
+from badge.labelling.sources import Id, Items, Source
 from badge.labelling.words import BETWEEN, TEST, UNKNOWN, WHILE_PICKING
 from badge.learner import ActiveLearner
 
@@ -43,7 +41,6 @@ class Session:
         source: Source,
         batch_size: int = 50,
         of: int = 1,
-        loan_seconds: float = LOAN_SECONDS,
         adjudicator: str | None = None,
         test_first: bool = False,
         loans: Path | None = None,
@@ -54,7 +51,7 @@ class Session:
         self.picker = Picker(learner, batch_size, of)
         self.board = Board(learner, source, of, about)
         self.exports = Exports(learner, self.items)
-        self._loans = Loans(loan_seconds, file=loans)
+        self._loans = Loans(LOAN_SECONDS, file=loans)
         self.picker.is_out, self.picker.picked = self._loans.is_out, self.board.changed
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)  # a client does one thing at a time
@@ -116,7 +113,7 @@ class Session:
         return item.free or (item.pending and name not in item.votes and not tie)
 
     def _said(self, id: Id, name: str) -> Any:
-        """The label of an item: that of this person, if several people are asked."""
+        """The label of an item; if several people are asked, the label that this person gave."""
         item = self.learner.item(id)
         return item.votes.get(name) if self.of > 1 and item.votes else item.label
 

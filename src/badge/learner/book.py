@@ -1,11 +1,9 @@
 """A journal and the ledger that follows it, under one lock: the state is what the file says, whatever happens in between."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from badge.core.locking import ThreadLock
@@ -19,11 +17,8 @@ from badge.learner.classes import Code, short
 from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
-from badge.learner.opening import Settings, check_settings, header_of, ledger_of
+from badge.learner.opening import Settings, check_settings, header_of, known_to, ledger_of, mentioned
 from badge.learner.state import restored, state_of
-from badge.learner.withdrawing import known_to, mentioned
-
-__all__ = ["Book"]
 
 Seen = TypeVar("Seen")
 
@@ -42,7 +37,7 @@ class Book:
         self.keep()
 
     def _open(self, pool: Any, settings: Settings) -> Ledger:
-        """Write the header of a new journal, or check that of an old one and replay it."""
+        """Write the header of a new journal, or check an old journal and replay it."""
         path, records = self.journal.path, self.journal.records
         if header_of(records, path, self.shared) is None:
             self.journal.append(
@@ -69,12 +64,10 @@ class Book:
         if self.ids.own is not None:
             spoken = mentioned(unread) | (set() if start is None else known_to(start))
             self.ids.gone = {id for id in spoken if id not in self.ids}
-        if start is None:
-            ledger = self._replayed()
-        else:
-            ledger = start
-            ledger.replay(unread, path)
-        self._kept = 0 if start is None else len(records) - len(unread)
+        ledger = start or self._replayed()
+        if start is not None:
+            start.replay(unread, path)
+            self._kept = len(records) - len(unread)
         check_settings(ledger, settings, path)
         log.info("resuming %s: %d events, %d labels", path, ledger.number, len(ledger.labels))
         for record in self._news(ledger, known, pool):
@@ -87,11 +80,8 @@ class Book:
         gone = self.ids.sort(self.ids.gone - ledger.withdrawn.keys())
         back = [id for id in ledger.withdrawn if id in self.ids]
         if gone:
-            warnings.warn(
-                f"{len(gone):,} examples of {self.journal.path} are no longer in the pool ({short(gone)}): they are "
-                "withdrawn until they come back",
-                stacklevel=5,
-            )
+            what = f"{len(gone):,} examples of {self.journal.path} are no longer in the pool ({short(gone)})"
+            warnings.warn(f"{what}: they are withdrawn until they come back", stacklevel=5)
             yield e.Withdraw(ids=gone, at=self._time())
         if back:
             yield e.Return(ids=back, at=self._time())
@@ -153,3 +143,23 @@ class Book:
 
     def _time(self) -> str | None:
         return None if self.shared else e.now()
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a learner knows about one example; free means that nobody was asked about it."""
+
+    label: Any  #: None: it has none
+    votes: dict[str, Any]  #: who said what, if several people are asked
+    pending: bool  #: asked, no label yet
+    skipped: bool
+
+    @property
+    def free(self) -> bool:
+        return self.label is None and not self.pending and not self.skipped
+
+
+def item_in(ledger: Ledger, id: Any) -> Item:
+    (plain,) = ledger.ids.plain([id])
+    label = ledger.said(ledger.labels.get(plain))
+    return Item(label, ledger.said_by(plain), plain in ledger.pending, plain in ledger.skipped)

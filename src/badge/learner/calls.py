@@ -14,8 +14,6 @@ from badge.learner.ids import listed
 if TYPE_CHECKING:
     from badge.learner.ledger import Ledger
 
-__all__ = ["Checked", "add_class", "initial", "relabel", "release", "skip", "tell", "unskip"]
-
 #: an event that was checked, and its labels as positions of their classes
 Checked = tuple[e.Record, Sequence[Code]]
 
@@ -73,9 +71,7 @@ def relabel(ledger: Ledger, id: Any, label: Any, by: str | None = None) -> Check
 
 def skip(ledger: Ledger, ids: Any, reason: str | None = None, labelled: bool = False) -> Checked | None:
     plain = ledger.ids.plain(ids)
-    if reason is not None and not isinstance(reason, str):
-        raise InputError(f"a reason is a text, not {reason!r:.60}")
-    reason = None if reason is None else str(reason)
+    reason = _text(reason, "a reason is a text")
     taken = [] if labelled else [id for id in plain if id in ledger.labels]
     if taken:
         raise InputError(f"id {taken[0]!r} is labelled, so it cannot be skipped: relabel corrects a label")
@@ -101,10 +97,8 @@ def _known(ledger: Ledger, id: Id, by: str | None, people: int) -> Code | None:
     if id not in ledger.people and (people == 1 or id in ledger.labels):
         return ledger.labels.get(id)
     if by is None and not ledger.broken:
-        raise InputError(
-            f"id {id!r} was asked of {ledger.people.get(id, people)} people: say whose label it is",
-            in_python="tell(…, by=…)",
-        )
+        asked = f"id {id!r} was asked of {ledger.people.get(id, people)} people"
+        raise InputError(f"{asked}: say whose label it is", in_python="tell(…, by=…)")
     return ledger.votes.get(id, {}).get(by or "")
 
 
@@ -114,13 +108,22 @@ def _check_tellable(ledger: Ledger, id: Id, unasked: bool) -> None:
     if id in ledger.skipped:
         raise InputError(f"id {id!r} is skipped: unskip it first, or tell(…, unasked=True)")
     if id not in ledger.pending and id not in ledger.people:
-        raise InputError(
-            f"id {id!r} was not asked: labels that exist already go into `initial`, or tell(…, unasked=True); "
-            f"pending are {short(list(ledger.pending))}"
-        )
+        way_out = "labels that exist already go into `initial`, or tell(…, unasked=True)"
+        raise InputError(f"id {id!r} was not asked: {way_out}; pending are {short(list(ledger.pending))}")
 
 
 def _person(by: Any) -> str | None:
-    if by is not None and (not isinstance(by, str) or not by):
-        raise InputError(f"by= is the name of whoever labelled, a text, not {by!r:.60}")
-    return None if by is None else str(by)  # numpy's texts too
+    what = "by= is the name of whoever labelled, a text"
+    name = _text(by, what)
+    if name == "":
+        raise InputError(f"{what}, not {name!r}")
+    return name
+
+
+def _text(value: Any, what: str) -> str | None:
+    """A text for the journal, or None; half of a surrogate pair is no text."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise InputError(f"{what}, not {value!r:.60}")
+    return str(value)  # numpy's texts too

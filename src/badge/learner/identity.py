@@ -12,7 +12,7 @@ from badge.learner.ids import Ids
 from badge.models.digest import sample_digest, sample_of
 from badge.models.pools import open_pool
 
-#: columns of a table whose types are recorded
+#: the most columns of a table that are recorded, with their types
 MOST_COLUMNS = 1000
 
 
@@ -24,9 +24,8 @@ def identify(pool: Any, ids: Ids) -> PoolId:
     """
     sample = ids.order[sample_of(ids.length)]
     named = None if ids.own is None else ids.at(sample)
-    return PoolId(
-        length=ids.length, sample=named, digest=sample_digest(open_pool(pool), sample), columns=_columns(pool)
-    )
+    digest = sample_digest(open_pool(pool), sample)
+    return PoolId(length=ids.length, sample=named, digest=digest, columns=_columns(pool))
 
 
 def _columns(pool: Any) -> dict[str, str] | None:
@@ -55,29 +54,26 @@ def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
     theirs, yours = recorded.length, ids.length
     sizes = f"its pool has {theirs:,} examples, yours {yours:,}"
     if (recorded.sample is not None) != (ids.own is not None):
-        begun = "with ids of its own: give them again" if recorded.sample else "without ids: examples go by position"
+        begun = "with your own ids: give them again" if recorded.sample else "without ids: examples go by position"
         raise JournalError(f"{path} was begun {begun}", in_python="pass ids=" if recorded.sample else "leave out ids=")
     if recorded.sample is None and yours < theirs:
-        raise JournalError(
-            f"{path} belongs to another pool, or it shrank: {sizes}; only a pool with ids of its own may lose examples"
-        )
+        why = "only a pool with your own ids may lose examples"
+        raise JournalError(f"{path} belongs to another pool, or it shrank: {sizes}; {why}")
     if recorded.sample is None:
         sample = sample_of(theirs)
     else:
         gone = [id for id in recorded.sample if id not in ids]
         if len(gone) > len(recorded.sample) // 2:
-            raise JournalError(
-                f"{path} belongs to another pool: {sizes}, and the id {gone[0]!r} is not in yours, nor are "
-                f"{len(gone) - 1} others of {len(recorded.sample)} that were looked for"
-            )
+            missing = f"the id {gone[0]!r} is not in yours, nor are {len(gone) - 1} others of {len(recorded.sample)}"
+            raise JournalError(f"{path} belongs to another pool: {sizes}, and {missing} that were looked for")
         if gone:
             return  # some examples were withdrawn: the others are known by their ids
         sample = ids.positions(recorded.sample)
     digest = sample_digest(open_pool(pool), sample)
     if None not in (digest, recorded.digest) and digest != recorded.digest:
         grown = f"the first {theirs:,} of yours" if yours > theirs and ids.own is None else "its examples"
+        differ = f"{grown} are different (digest {recorded.digest}, yours {digest})"
         raise JournalError(
-            f"{path} belongs to another pool, or its examples were changed: {sizes}, and {grown} are different (digest "
-            f"{recorded.digest}, yours {digest}){_changed_column(recorded.columns, pool)}; `badge journal export` carries "
-            "the labels on to a new journal"
+            f"{path} belongs to another pool, or its examples were changed: {sizes}, and {differ}"
+            f"{_changed_column(recorded.columns, pool)}; `badge journal export` carries the labels on to a new journal"
         )

@@ -17,7 +17,7 @@ from badge.journal.events import Id
 from badge.learner.classes import short
 
 IntArray = NDArray[np.int64]
-#: ids that are whole numbers are those of int64 and uint64
+#: ids that are whole numbers fit into int64 or uint64
 BIG = 2**63
 
 

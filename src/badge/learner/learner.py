@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,15 +21,12 @@ from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.events import Id, Label
 from badge.learner import calls
-from badge.learner.advice import Advice, advice
-from badge.learner.agreement import Agreement, agreement
+from badge.learner.advice import Advice, Agreement, advice, agreement
 from badge.learner.arguments import check_arguments, first_batch
-from badge.learner.book import Book
+from badge.learner.book import Book, Item, item_in
 from badge.learner.classes import Classes, one_class, short
-from badge.learner.explaining import explained, last_pick
 from badge.learner.history import History, Story
 from badge.learner.ids import Ids, listed, own_ids
-from badge.learner.item import Item, item_in
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
 from badge.learner.part import Part
@@ -41,15 +39,13 @@ from badge.outputs import Outputs
 from badge.strategies.explain import Explanation
 from badge.training.fit import Trains
 
-__all__ = ["ActiveLearner"]
-
 
 class ActiveLearner:
     """Asks for the labels that teach a model most, and takes them as they come.
 
     Args:
         pool: a tensor, an array, a table, a list or a map-style Dataset. Labels that it carries are not looked at.
-        trainer: a `badge.Trainer`, a scikit-learn estimator, or any object with `fit(examples, labels, rng) -> model`, whose
+        trainer: a `badge.Trainer`, a scikit-learn estimator, or any object with `fit(examples, labels, rng) -> model`;
             `labels` are whole numbers from 0.
         classes: their number, or a list of names, which are then the labels to tell.
         strategy: a name of `badge.strategies.NAMES`, or any callable (outputs, k, rng, labeled=None) -> positions.
@@ -63,7 +59,7 @@ class ActiveLearner:
         on_event: called with every event after it is on disk.
         multilabel: a label is a list of classes.
         first: picks while there is no model, in place of a uniform draw: "typiclust", "kmeanspp" or another cold start.
-        embeddings: [N, D] of a pretrained model, for `first`; those of a `Frozen` trainer where it is left out.
+        embeddings: [N, D] of a pretrained model, for `first`; None: from a `Frozen` trainer.
 
     Raises:
         InputError: an argument cannot mean anything.
@@ -178,10 +174,8 @@ class ActiveLearner:
                 now = Snapshot.of(ledger)
                 if k > len(now.candidates):
                     skipped = f", {len(ledger.skipped)} skipped" if ledger.skipped else ""
-                    raise InputError(
-                        f"asked for {k} of {len(now.candidates)} candidates ({len(ledger.labels)} of "
-                        f"{book.ids.length} are labelled, {len(ledger.pending)} pending{skipped})"
-                    )
+                    done = f"{len(ledger.labels)} of {book.ids.length} are labelled, {len(ledger.pending)} pending{skipped}"
+                    raise InputError(f"asked for {k} of {len(now.candidates)} candidates ({done})")
             picked = batch(now)
             with book.lock(writing=True):
                 record = without_taken(picked, book.ledger(), now.number)
@@ -222,7 +216,7 @@ class ActiveLearner:
         Args:
             id: an id that has a label.
             label: the right label.
-            by: whose label to correct, where several people have labelled the id.
+            by: the person to correct, where several people have labelled the id.
 
         Raises:
             InputError: the id has no label, or the label is no class.
@@ -289,9 +283,7 @@ class ActiveLearner:
             self._work.use(strategy)
         self._notify(event)
 
-    def import_csv(
-        self, path: str | os.PathLike[str], id: str = "id", label: str = "label", by: str | None = None
-    ) -> int:
+    def import_csv(self, path: str | Path, id: str = "id", label: str = "label", by: str | None = None) -> int:
         """Take the labels of a CSV file; the number of new ones.
 
         Args:
@@ -336,10 +328,8 @@ class ActiveLearner:
 
     @property
     def withdrawn(self) -> dict[Id, Any]:
-        """Ids whose examples have left the pool: {id: label}, None where they had none."""
-        return self._book.look(
-            lambda now: {id: None if code is None else now.classes.decode(code) for id, code in now.withdrawn.items()}
-        )
+        """Ids that have left the pool: {id: label}, None where they had none."""
+        return self._book.look(lambda now: {id: now.said(code) for id, code in now.withdrawn.items()})
 
     @property
     def candidates(self) -> NDArray[Any]:
@@ -378,9 +368,7 @@ class ActiveLearner:
     @property
     def votes(self) -> dict[Id, dict[str, Any]]:
         """Who gave which label, of ids that several people label."""
-        return self._book.look(
-            lambda now: {id: {by: now.classes.decode(c) for by, c in votes.items()} for id, votes in now.votes.items()}
-        )
+        return self._book.look(lambda now: {id: now.said_by(id) for id in now.votes})
 
     @property
     def history(self) -> History:
@@ -398,10 +386,10 @@ class ActiveLearner:
 
     def advice(self) -> Advice:
         """Whether more labels are worth it: do predictions still change, and how often were they right?"""
-        stability, labels, only = self._book.look(
-            lambda now: (list(now.stability), len(now.labels), one_class(now.classes, now.labeled()[1]))
-        )
-        return advice(stability, self.history, labels, only)
+        with self._book.lock():
+            now = self._book.ledger()
+            only = one_class(now.classes, now.labeled()[1])
+            return advice(now.stability, self.history, len(now.labels), only)
 
     @property
     def uniform_because(self) -> str | None:
@@ -489,7 +477,7 @@ class ActiveLearner:
         """Why the last batch, from the model that picked it; or these ids, from the model as it is now.
 
         Args:
-            ids: ids of the pool; None: those of the last batch.
+            ids: ids of the pool; None: the last batch.
 
         Returns:
             An `Explanation` with a row per id.
@@ -500,13 +488,13 @@ class ActiveLearner:
         with self._work.busy():
             if ids is not None:
                 named = self._book.ids.plain(ids)
-                return explained(self.outputs, named, self._book.ids)
-            number, ask = self._book.look(last_pick)
+                return self._work.explained(self.outputs, named)
+            number, ask = self._book.look(Ledger.last_pick)
             if self._explained is None or self._explained[0] != number:
                 then = self._book.look(lambda _: Snapshot.of(self._book.ledger_at(ask.labels or number - 1)))
                 # the model that picked is still there, or it is trained again: the same labels and seed, the same model
                 outputs = self._work.outputs(then, keep=False)
-                self._explained = (number, explained(outputs, ask.ids, self._book.ids))
+                self._explained = (number, self._work.explained(outputs, ask.ids))
             return self._explained[1]
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -525,10 +513,8 @@ class ActiveLearner:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise InputError(
-            "a learner holds an open journal and cannot be copied or pickled: open it again from its journal, or keep "
-            "learner.model"
-        )
+        way_out = "open it again from its journal, or keep learner.model"
+        raise InputError(f"a learner holds an open journal and cannot be copied or pickled: {way_out}")
 
     def __repr__(self) -> str:
         labelled, pending = self._book.look(lambda now: (len(now.labels), len(now.pending)))

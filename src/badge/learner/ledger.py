@@ -4,8 +4,6 @@ A call becomes a checked event (`calls.py`) or is refused. The event is written,
 journal is the same fold: there `apply` gets events that nobody has checked yet, and checks them in the same way.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,13 +14,10 @@ from numpy.typing import NDArray
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.learner import calls, withdrawing
+from badge.learner import calls
 from badge.learner.classes import Classes, Code, short
 from badge.learner.ids import Ids
 from badge.learner.memory import merged
-from badge.learner.shared import fold
-
-__all__ = ["Ledger"]
 
 IntArray = NDArray[np.int64]
 
@@ -68,10 +63,18 @@ class Ledger:
     def encode(self, ids: Sequence[Id], labels: Iterable[Any]) -> list[Code]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]
 
+    def said(self, code: Code | None) -> Any:
+        """A label as the caller knows it; None for none."""
+        return None if code is None else self.classes.decode(code)
+
+    def said_by(self, id: Id) -> dict[str, Any]:
+        """Who gave which label, of an id that several people label."""
+        return {by: self.classes.decode(code) for by, code in self.votes.get(id, {}).items()}
+
     # -- the fold --------------------------------------------------------------------------------------------------
 
     def apply(self, record: e.Record, codes: Sequence[Code] | None = None) -> None:
-        """Fold one event in; those of an experiment change nothing. With `codes`, its labels, it was checked before."""
+        """Fold one event in. With `codes`, its labels, it was checked before. Events of an experiment change nothing."""
         self.busy = True
         self.number += 1
         before = self.revision
@@ -87,8 +90,12 @@ class Ledger:
             case e.Unskip() | e.Release():
                 for id in self.ids.plain(record.ids):
                     (self.skipped if isinstance(record, e.Unskip) else self.pending).pop(id, None)
-            case e.Decide() | e.Remark() | e.SetAside():
-                fold(self, record, codes)
+            case e.Decide():
+                self._decide(record, codes)
+            case e.Remark():
+                self._remark(record)
+            case e.SetAside():
+                self._set_aside(record)
             case e.AddClass():
                 if codes is None and not self.broken:
                     self.classes.checked_new(record.name)
@@ -98,7 +105,7 @@ class Ledger:
             case e.NewPool():
                 self.pool = record.pool
             case e.Withdraw() | e.Return():
-                withdrawing.fold(self, record)
+                self._withdraw(record)
             case e.NewPicks():
                 self.picks = record.version
             case e.Lost():
@@ -202,11 +209,15 @@ class Ledger:
         self.pending.pop(id, None)
         if self.labels.get(id) != code:
             self.labels[id] = code
-            self.revision = self.revision if id in self.test else self.number
+            self._changed(id)
 
     def _unset(self, id: Id) -> None:
         if self.labels.pop(id, None) is not None:
-            self.revision = self.revision if id in self.test else self.number
+            self._changed(id)
+
+    def _changed(self, id: Id) -> None:
+        if id not in self.test:  # no model is trained on the test sample
+            self.revision = self.number
 
     def _skip(self, record: e.Skip, codes: Sequence[Code] | None) -> None:
         if codes is None and not self.broken:
@@ -220,18 +231,58 @@ class Ledger:
                 self.pending.pop(id, None)
                 self.skipped[id] = record.reason
 
+    def _decide(self, record: e.Decide, codes: Sequence[Code] | None) -> None:
+        ids = self.ids.plain(record.ids)
+        for id, code in zip(ids, self.encode(ids, record.labels) if codes is None else codes, strict=True):
+            self.skipped.pop(id, None)
+            if id in self.people:
+                self.decided.add(id)
+            self.set(id, code)
+
+    def _remark(self, record: e.Remark) -> None:
+        (id,) = self.ids.plain([record.id])
+        if record.text is not None:
+            self.remarks.setdefault(id, []).append((record.by or "", record.text))
+        if record.flag is not None:
+            (self.flagged.add if record.flag else self.flagged.discard)(id)
+
+    def _set_aside(self, record: e.SetAside) -> None:
+        ids = self.ids.plain(record.ids)
+        self.test.update(dict.fromkeys(ids))
+        self.pending.update(dict.fromkeys([id for id in ids if id not in self.labels], record.people))
+        if record.people > 1:
+            self.people.update(dict.fromkeys(ids, record.people))
+
+    def _withdraw(self, record: e.Withdraw | e.Return) -> None:
+        """A withdrawn example is neither asked nor trained on. Its label counts again if the example comes back."""
+        for id in record.ids:
+            if isinstance(record, e.Withdraw):
+                self.withdrawn[id] = self.labels.pop(id, None)
+                for those in (self.pending, self.skipped, self.stop):
+                    those.pop(id, None)
+            elif (code := self.withdrawn.pop(id, None)) is not None:
+                self.labels[id] = code
+        self.revision = self.number
+
     def _learn_classes(self, labels: list[Any]) -> None:
         """Add the classes of labels that were told: the line that added them may be lost."""
         for label in labels:
             for one in label if isinstance(label, list) else [label]:
                 self.classes.add(self.classes.checked_new(one) if one not in self.classes.names else one)
 
-    # -- what follows from it ------------------------------------------------------------------------------------
-
     @property
     def round(self) -> int:
         """Number of asks so far."""
         return self.asks[-1][1].round + 1 if self.asks else 0
+
+    def last_pick(self) -> tuple[int, e.Ask]:
+        """The last ask, which a model must have answered, and the number of its event."""
+        if not self.asks:
+            raise InputError("nothing was asked yet, so there is no batch to explain")
+        number, ask = self.asks[-1]
+        if ask.select_seconds is None or not ask.ids:
+            raise InputError("no model picked the last batch: name the ids, explain(ids) is about the model of now")
+        return number, ask
 
     def labeled(self) -> tuple[IntArray, IntArray]:
         """Positions and targets, sorted by id: the same arrays however the labels came in."""

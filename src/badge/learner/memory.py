@@ -1,6 +1,7 @@
 """The memory of a strategy, written down as what changed in it."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,3 +50,13 @@ def merged(old: Mapping[str, Any] | None, change: Memory) -> dict[str, Any]:
     """
     new = {**(old or {} if change.all is None else change.all), **(change.set or {})}
     return new | {key: {**new[key], **added} for key, added in (change.add or {}).items()}
+
+
+def restore(strategy: Any, memory: dict[str, Any] | None, blank: dict[str, Any]) -> None:
+    """Give a strategy its memory back; `blank` where that is of another version of the strategy."""
+    try:
+        strategy.restore(memory or blank)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"what the journal remembers for {type(strategy).__name__} is of another version of it ({error!r})"
+        warnings.warn(f"{what}: it starts without memory, and the labels are all there", stacklevel=4)
+        strategy.restore(blank)

@@ -10,7 +10,7 @@ from badge.core.catalog import STRATEGIES
 from badge.core.rng import fresh_seed
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
-from badge.journal.events import Label
+from badge.journal.events import Id, Label
 from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
@@ -40,10 +40,8 @@ def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Head
             return record
         others.add(type(record))
     if e.Lost in others:
-        raise JournalError(
-            f"{path} has lost its first line, which says whose it is: `badge journal export` gives the labels in it, and "
-            "`badge journal import` takes them into a new one"
-        )
+        way_out = "`badge journal export` gives the labels in it, `badge journal import` takes them into a new one"
+        raise JournalError(f"{path} has lost its first line, which says what it belongs to: {way_out}")
     if others and not shared:
         raise JournalError(f"{path} holds something else than a learner's journal: use another file")
     return None
@@ -71,11 +69,31 @@ def recorded_ledger(records: Sequence[e.Record], path: object) -> Ledger:
     return ledger_of(header, Ids(length), records, path)
 
 
+def mentioned(records: Iterable[e.Record]) -> set[Id]:
+    """Every id that a journal speaks of."""
+    found: set[Id] = set()
+    for record in records:
+        found.update(getattr(record, "ids", ()))
+        if isinstance(record, e.Header):
+            found.update(record.initial.ids)
+        elif isinstance(record, e.Relabel | e.Remark):
+            found.add(record.id)
+        elif isinstance(record, e.Ask) and record.stop is not None:
+            found.update(record.stop.ids)
+    return found
+
+
+def known_to(ledger: Ledger) -> set[Id]:
+    """Every id that a ledger speaks of."""
+    tables = (ledger.labels, ledger.pending, ledger.skipped, ledger.people, ledger.withdrawn, ledger.stop, ledger.test)
+    return {id for table in tables for id in table} | {id for _, ask in ledger.asks for id in ask.ids}
+
+
 def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
     """Refuse a journal of another seed, set of initial labels, set of classes or strategy.
 
-    Classes may be those that the journal began with, or those with some that were added since; the strategy may be the
-    one that it began with or the one that it uses now.
+    Classes may be the journal's first ones, or these with some that were added since. The strategy may be the first one or
+    the one in use now.
     """
     header = ledger.header
     assert header is not None
@@ -94,7 +112,7 @@ def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
 
 
 def _fits(yours: int | list[Label], first: int | list[Label], now: int | list[Label]) -> bool:
-    """Whether classes are those of the beginning, with none, some or all that were added since."""
+    """Whether classes are the first ones, with none, some or all that were added since."""
     if isinstance(yours, int) and isinstance(first, int) and isinstance(now, int):
         return first <= yours <= now
     if isinstance(yours, list) and isinstance(first, list) and isinstance(now, list):
@@ -125,8 +143,6 @@ def describe(strategy: Any) -> str | dict[str, Any]:
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:
-    theirs, yours = (value.plain() if isinstance(value, e.Initial) else value for value in (theirs, yours))
-    raise JournalError(
-        f"{path} belongs to another run: its {field} is {short(theirs)}, yours is {short(yours)}; use another journal",
-        in_python=in_python,
-    )
+    theirs, yours = (short(value.plain() if isinstance(value, e.Initial) else value) for value in (theirs, yours))
+    differ = f"its {field} is {theirs}, yours is {yours}"
+    raise JournalError(f"{path} belongs to another run: {differ}; use another journal", in_python=in_python)

@@ -1,7 +1,5 @@
 """Batches from the part of a large pool that its trainer prepares first, while the rest is prepared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +11,7 @@ from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.ids import Ids
 from badge.learner.work import Snapshot, Work
-from badge.strategies.explain import Explanation, explain
+from badge.strategies.explain import Explanation
 
 IntArray = NDArray[np.int64]
 
@@ -57,8 +55,8 @@ class Part:
     def explained(self, ids: list[Id]) -> Explanation | None:
         """Why the model picked these; None: it was no model."""
         said = self._work.last_outputs
-        rows = self._rows(self._ids.positions(ids))
-        return None if said is None else replace(explain(said, rows), ids=self._ids.array(ids))
+        rows = self._rows(self._ids.positions(ids)).tolist()
+        return None if said is None else replace(self._work.explained(said, rows), ids=self._ids.array(ids))
 
     def probabilities(self, positions: IntArray) -> Tensor | None:
         """What the last model says about rows of the part."""
@@ -66,7 +64,7 @@ class Part:
 
 
 class _Trains:
-    """A trainer whose examples are prepared already."""
+    """A trainer for examples that are prepared already."""
 
     def __init__(self, trainer: Any) -> None:
         self.fit = trainer.fit

@@ -62,7 +62,7 @@ class Team:
     def _part_now(self, k: int) -> Part | None:
         """The part to pick from; None: the whole pool is ready, or has no part, or none with k candidates."""
         work, part = self._learner._work, self._learner._part
-        if work.is_prepared or work.remembers:
+        if work.is_prepared or work.memory is not None:
             return None
         state = self._book.look(Snapshot.of)
         if part is None:
@@ -72,14 +72,7 @@ class Team:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def tell(
-        self,
-        ids: Sequence[Id],
-        labels: Sequence[Any],
-        by: str,
-        request: str | None = None,
-        seconds: float | None = None,
-    ) -> None:
+    def tell(self, ids: Sequence[Id], labels: Sequence[Any], by: str, request: str, seconds: float | None) -> None:
         """Labels of one person, asked or not; those that are known already are refused."""
 
         def checked(ledger: Ledger) -> Checked:
@@ -102,12 +95,10 @@ class Team:
         return 0 if event is None else len(event["ids"])
 
     def relabel(self, id: Id, label: Any, by: str, request: str | None = None) -> None:
-        """Correct a label, or that of one person."""
+        """Correct a label, or what one person said."""
         self._write(lambda ledger: _numbered(calls.relabel(ledger, id, label, by), request=request))
 
-    def decide(
-        self, ids: Sequence[Id], labels: Sequence[Any], by: str | None = None, request: str | None = None
-    ) -> None:
+    def decide(self, ids: Sequence[Id], labels: Sequence[Any], by: str, request: str | None = None) -> None:
         """Set labels in one event. They replace what people said, and nobody need have been asked."""
 
         def checked(ledger: Ledger) -> Checked:
@@ -120,18 +111,14 @@ class Team:
 
         self._write(checked)
 
-    def skip(
-        self, ids: Sequence[Id], reason: str | None, by: str, request: str | None = None, labelled: bool = False
-    ) -> None:
+    def skip(self, ids: Sequence[Id], reason: str | None, by: str, request: str, labelled: bool = False) -> None:
         """Skip ids; with `labelled`, those that have a label too, which is taken back."""
         self._write(lambda ledger: _numbered(calls.skip(ledger, ids, reason, labelled), by=by, request=request))
 
     def unskip(self, ids: Sequence[Id], request: str | None = None) -> None:
         self._write(lambda ledger: _numbered(calls.unskip(ledger, ids), request=request))
 
-    def remark(
-        self, id: Id, by: str, text: str | None = None, flag: bool | None = None, request: str | None = None
-    ) -> None:
+    def remark(self, id: Id, by: str, text: str | None, flag: bool | None, request: str) -> None:
         """Keep a comment on an example, or flag it."""
         self._write(lambda ledger: (e.Remark(id=id, by=by, text=text, flag=flag, request=request), ()))
 
@@ -178,7 +165,7 @@ class Team:
         """Accuracy on the test sample from model to model, by the labels that the sample has now."""
 
         def points(now: Ledger) -> list[TestPoint]:
-            truth = [None if (code := now.labels.get(id)) is None else now.classes.decode(code) for id in now.test]
+            truth = [now.said(now.labels.get(id)) for id in now.test]
             known = sum(label is not None for label in truth)
             found = []
             for labels, said in now.tested:
@@ -194,7 +181,7 @@ class Team:
         return self._book.look(lambda now: [i for i, of in now.pending.items() if len(now.votes.get(i, {})) >= of > 1])
 
     def decided(self) -> set[Id]:
-        """Ids whose label one person set; votes do not count for them."""
+        """Ids that one person decided; votes do not count for them."""
         return self._book.look(lambda now: set(now.decided))
 
     def remarks(self, id: Id) -> tuple[list[tuple[str, str]], bool]:

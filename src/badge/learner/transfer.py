@@ -5,8 +5,6 @@ quotation mark, is written as JSON ("1"); so is a label that is a list. Where se
 `people` and `votes` hold how many and what each of them said; the label is empty while it is open.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -44,13 +42,12 @@ def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[s
     last = {row.id: row for row in history(records)}
     if ledger is None:
         return [{"id": id, "label": row.label, "by": row.by, "at": row.at} for id, row in last.items()]
-    decode, rows = ledger.classes.decode, []
+    rows = []
     labels = {**ledger.labels, **{id: code for id, code in ledger.withdrawn.items() if code is not None}}
     for id in {**labels, **ledger.votes}:
-        label = decode(labels[id]) if id in labels else None
-        row = {"id": id, "label": label, "by": last[id].by, "at": last[id].at}
-        if votes := ledger.votes.get(id):
-            row |= {"people": ledger.people[id], "votes": {by: decode(code) for by, code in votes.items()}}
+        row = {"id": id, "label": ledger.said(labels.get(id)), "by": last[id].by, "at": last[id].at}
+        if ledger.votes.get(id):
+            row |= {"people": ledger.people[id], "votes": ledger.said_by(id)}
         rows.append(row)
     return rows
 
@@ -79,7 +76,7 @@ def _cell(value: Any, numbers: bool) -> str:
 
 
 def imported(
-    path: str | os.PathLike[str], ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
+    path: str | Path, ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
 ) -> Iterator[Checked]:
     """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
 
@@ -96,7 +93,7 @@ def imported(
             plain = _id(row[id], ledger.ids)
             votes, people = _votes(row)
             one = row.get(by or "by") or None
-            given = {one: _label(row[label], ledger.classes)} if not votes else {p: votes[p] for p in votes}
+            given: dict[str | None, Any] = {**votes} or {one: _label(row[label], ledger.classes)}
             for person, said in given.items():
                 calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
                 ids, labels = told.setdefault((person, people), ([], []))

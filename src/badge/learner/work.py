@@ -21,25 +21,26 @@ from badge.core.locking import ThreadLock
 from badge.core.log import log
 from badge.core.rng import derive
 from badge.core.rows import Listed
-from badge.errors import BadgeError, InputError, ModelError
+from badge.errors import InputError, ModelError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
 from badge.learner.classes import Classes, Code, one_class
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
-from badge.learner.memory import changes, plain_state
+from badge.learner.memory import changes, plain_state, restore
 from badge.models import predict
 from badge.models.estimator import lacks_embedding
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
 from badge.strategies.choose import choose
+from badge.strategies.explain import Explanation, explain
 from badge.strategies.request import Request
-from badge.training.fit import align, fit_model, prepared, prepared_part
+from badge.training.fit import align, fit_model, lacks_labels, prepared, prepared_part
 
 IntArray = NDArray[np.int64]
-#: a strategy for the time without a model, and its embeddings (None: those of a frozen encoder)
+#: a strategy for the time without a model, and its embeddings (None: from a frozen encoder)
 Cold = tuple[Strategy, Outputs | None]
 
 
@@ -91,7 +92,7 @@ class Snapshot:
 class Work:
     """Models and outputs of snapshots, the last of each kept; one computation at a time (`busy`)."""
 
-    def __init__(self, pool: Any, ids: Ids, trainer: Any, predict: Callable[[Any, Any], Outputs], seed: int) -> None:
+    def __init__(self, pool: Any, ids: Ids, trainer: Any, predict: Callable[..., Outputs], seed: int) -> None:
         self.pool, self.ids, self.trainer, self.predict, self.seed = pool, ids, trainer, predict, seed
         self.busy, self._preparing, self._preparing_part = ThreadLock(), ThreadLock(), ThreadLock()
         #: what the last training, prediction and selection took
@@ -104,8 +105,8 @@ class Work:
     def use(self, strategy: Any) -> None:
         self.given = strategy
         self.strategy = strategies.get(strategy)
-        self._memory = self.strategy if isinstance(self.strategy, Stateful) else None
-        self._blank = {} if self._memory is None else plain_state(self._memory)
+        self.memory = self.strategy if isinstance(self.strategy, Stateful) else None
+        self._blank = {} if self.memory is None else plain_state(self.memory)
 
     def prepare_part(self, state: Snapshot) -> tuple[IntArray, Any] | None:
         """Positions in the part of a large pool that its trainer prepares first, with what is labelled by then, and rows."""
@@ -141,6 +142,10 @@ class Work:
             self._trained = (state.taught, model)
         return model
 
+    def explained(self, outputs: Outputs, ids: list[Id]) -> Explanation:
+        """Why these ids are in a batch, in the ids of the caller."""
+        return replace(explain(outputs, self.ids.positions(ids)), ids=self.ids.array(ids))
+
     @property
     def last_outputs(self) -> Outputs | None:
         """What the last model says about the whole pool, if one is kept."""
@@ -167,7 +172,9 @@ class Work:
         return outputs
 
     def _predicted_by(self, model: Any, state: Snapshot, examples: Any) -> Outputs:
-        said = _predicting(self.predict, state.classes.multilabel)(model, examples)
+        # a network's logits do not show whether an example has several labels
+        several = {"multilabel": True} if state.classes.multilabel and _is_ours(self.predict) else {}
+        said = self.predict(model, examples, **several)
         return align(said, model, state.class_count, state.classes.multilabel)
 
     def said(self, state: Snapshot, examples: Any) -> list[Code]:
@@ -176,13 +183,10 @@ class Work:
         return state.classes.predicted(outputs.probabilities[:].numpy(force=True))
 
     def batch(self, state: Snapshot, k: int, looks: bool, advance: Callable[[float], None]) -> e.Ask:
-        """The next batch; with `looks`, also the model's predictions for it and how far it differs from the model before.
-
-        It is drawn uniformly if the labels are of one class, or too few for the trainer.
-        """
+        """The next batch; with `looks`, also the model's predictions for it and how far it differs from the model before."""
         reason, outputs = None, None
         learns = len(np.unique(state.targets, axis=0)) > 1
-        blind = self._memory is None and not strategies.declaration(self.strategy).reads  # needs no model
+        blind = self.memory is None and not strategies.declaration(self.strategy).reads  # needs no model
         if learns and not blind:
             try:
                 self.model(state)
@@ -190,14 +194,12 @@ class Work:
                 outputs = self.outputs(state)
                 advance(1)
             except Exception as error:
-                if state.trained or not _lacks_labels(error):
+                if state.trained or not lacks_labels(error):
                     raise
                 why = error.__cause__ if isinstance(error, ModelError) and error.__cause__ is not None else error
                 reason = f"{type(why).__name__}: {' '.join(str(why).split())[:200]}"
-                warnings.warn(
-                    f"no model can be trained on {len(state.labeled)} labels, the batch is drawn uniformly: {reason}",
-                    stacklevel=3,
-                )
+                what = f"no model can be trained on {len(state.labeled)} labels, the batch is drawn uniformly"
+                warnings.warn(f"{what}: {reason}", stacklevel=3)
         if outputs is None and not (learns and blind):
             self._check_embeddings()
             return self._without_model(state, k, reason, None if blind else one_class(state.classes, state.targets))
@@ -206,11 +208,6 @@ class Work:
         seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether the strategy has a memory."""
-        return self._memory is not None
 
     def _check_embeddings(self) -> None:
         """Trees on NaN have no embeddings. That is said before labels are paid for."""
@@ -229,7 +226,7 @@ class Work:
         if cold is None:
             picks: IntArray = rng.choice(state.candidates, size=k, replace=False)
         else:
-            picks = self._pick_cold(*cold, state, k, rng)
+            picks = self._pick_cold(cold, state, k, rng)
         if one_class:
             how = "drawn uniformly" if cold is None else "picked by embeddings alone"
             reason = f"{one_class}: there is nothing to learn yet, and the batch was {how}"
@@ -237,10 +234,9 @@ class Work:
         say("picked %d without a model%s", k, f": {reason}" if reason else "")
         return e.Ask(round=state.round, ids=self.ids.at(picks), uniform=reason)
 
-    def _pick_cold(
-        self, strategy: Strategy, given: Outputs | None, state: Snapshot, k: int, rng: np.random.Generator
-    ) -> IntArray:
-        """Picks from `given`, or from what the trainer sees: of the whole pool, or of the part that it prepares first."""
+    def _pick_cold(self, cold: Cold, state: Snapshot, k: int, rng: np.random.Generator) -> IntArray:
+        """Picks from the given embeddings, or from the trainer's, which may prepare a part of the pool first."""
+        strategy, given = cold
         part = self.prepare_part(state) if given is None else None
         if part is not None:
             places, rows = part
@@ -254,10 +250,10 @@ class Work:
     def _pick(self, state: Snapshot, outputs: Outputs | None, k: int) -> tuple[IntArray, e.Memory | None]:
         """The positions that the strategy picks, and what changed in its memory."""
         started = time.perf_counter()
-        memory = self._memory
+        memory = self.memory
         labeled = None if outputs is None else outputs[state.labeled]
         if memory is not None and labeled is not None:
-            _restore(memory, state.memory, self._blank)  # a call that failed half-way must leave no trace
+            restore(memory, state.memory, self._blank)  # a call that failed half-way must leave no trace
             if state.label_round == state.round:
                 said = state.classes.targets(state.classes.predicted(labeled.probabilities[:].numpy(force=True)))
                 right = (said == state.targets).reshape(len(said), -1).all(axis=1)
@@ -298,34 +294,5 @@ def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
     return replace(batch, ids=[batch.ids[i] for i in free], predicted=said, k=k, labels=number)
 
 
-def _predicting(given: Callable[..., Outputs], multilabel: bool) -> Callable[..., Outputs]:
-    """`badge.predict` is told that labels are lists, because a network's logits do not show it."""
-    return partial(given, multilabel=True) if multilabel and _is_ours(given) else given
-
-
 def _is_ours(given: Callable[..., Outputs]) -> bool:
     return given is predict or (isinstance(given, partial) and given.func is predict)
-
-
-def _restore(strategy: Stateful, memory: dict[str, Any] | None, blank: dict[str, Any]) -> None:
-    try:
-        strategy.restore(memory or blank)
-    except (KeyError, TypeError, ValueError) as error:
-        warnings.warn(
-            f"what the journal remembers for {type(strategy).__name__} is of another version of it ({error!r}): it starts "
-            "without memory, and the labels are all there",
-            stacklevel=4,
-        )
-        strategy.restore(blank)
-
-
-def _lacks_labels(error: Exception) -> bool:
-    """Whether a training probably failed because there are too few labels: then more of them may help.
-
-    Estimators raise ValueError where a class is missing or has too few examples; LightGBM and CatBoost their own error.
-    Errors of badge are about the call, and others about the machine or the code.
-    """
-    if isinstance(error, ModelError) and isinstance(error.__cause__, Exception):
-        return _lacks_labels(error.__cause__)
-    library = type(error).__module__.split(".")[0].lstrip("_")
-    return not isinstance(error, BadgeError) and (isinstance(error, ValueError) or library in ("lightgbm", "catboost"))

@@ -48,7 +48,7 @@ def build(
     Args:
         results: what `badge.stats.load` gave.
         out: the folder; it is made where it is missing.
-        strategies: which to compare; None: those of the paper, and the user's own.
+        strategies: which to compare; None: the paper's, and the user's own.
         source: where the results are from, for the page.
         progress: draw a bar on standard error.
         workers: processes that draw; None: one per core, at most four.
@@ -71,9 +71,8 @@ def build(
         if find_spec(package) is None:
             raise MissingExtraError("the report", package, "study")
     if unknown := [ending for ending in formats if ending not in FORMATS]:
-        raise InputError(
-            f"no format {', '.join(map(repr, unknown))} of figures; there are {', '.join(FORMATS)} beside SVG"
-        )
+        there = f"there are {', '.join(FORMATS)} beside SVG"
+        raise InputError(f"no format {', '.join(map(repr, unknown))} of figures; {there}")
     folder = path_of(out, "the folder of a report")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")

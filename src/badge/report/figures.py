@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from badge.errors import InputError, MissingExtraError
+from badge.core.importing import needs
+from badge.errors import InputError
 from badge.report.drawings import Dots, Drawing, Heat, Line, Lines, accuracy_lines, thinned
 from badge.report.style import INK, RC, look
 from badge.stats import Results, Setting
-from badge.stats.checks import compared
+from badge.stats.results import compared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Width of every figure in inches: narrow, so that its text stays legible on a phone.
 WIDTH = 4.4
+#: Markers on a curve, about.
+MARKERS = 8
 #: The fill of a matrix cell; its opacity says how large the entry is, so that it works on white and on black.
 FILL = (0.12, 0.38, 0.68)
 
@@ -69,10 +72,8 @@ def learning_curves(
 
 def draw(drawing: Drawing) -> Figure:
     """The figure of a drawing."""
-    try:
+    with needs("drawing", "matplotlib", "study"):
         import matplotlib
-    except ImportError as error:
-        raise MissingExtraError("drawing", "matplotlib", "study") from error
     with matplotlib.rc_context(RC):
         if isinstance(drawing, Lines):
             return _draw_lines(drawing)
@@ -109,9 +110,11 @@ def fill(axes: Axes, drawing: Lines) -> None:
 
     for i, line in enumerate(drawing.lines):
         _draw_line(axes, line if drawing.steps else thinned(line), i / max(len(drawing.lines), 1), drawing.steps)
-    if drawing.log_y and _positive(drawing):
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in drawing.lines] or [np.empty(0)])
+    if drawing.log_y and len(values) and values.min() > 0:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if _decades(drawing) > 2 else (1.0, 2.0, 5.0)))
+        decades = np.log10(values.max() / values.min())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2 else (1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
     elif not drawing.steps and max(abs(edge) for edge in axes.get_ylim()) >= 1e4:
@@ -129,15 +132,6 @@ def fill(axes: Axes, drawing: Lines) -> None:
     axes.set_ylabel(drawing.y_label)
 
 
-def _positive(drawing: Lines) -> bool:
-    return all(bool((line.y[np.isfinite(line.y)] > 0).all()) for line in drawing.lines)
-
-
-def _decades(drawing: Lines) -> float:
-    values = np.concatenate([line.y[np.isfinite(line.y)] for line in drawing.lines])
-    return float(np.log10(values.max() / values.min())) if len(values) else 0.0
-
-
 def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
     style = look(line.strategy)
     extra: dict[str, Any] = {"drawstyle": "steps-post"} if steps else {}
@@ -149,19 +143,19 @@ def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
         axes.fill_between(line.x, line.y - line.error, line.y + line.error, color=style.colour, alpha=0.18, linewidth=0)
 
 
-def _markers(line: Line, phase: float, steps: bool, count: int = 8) -> list[int]:
-    """All points of a short curve; else about `count`, apart from other curves' markers, and points that stand alone.
+def _markers(line: Line, phase: float, steps: bool) -> list[int]:
+    """All points of a short curve; else about MARKERS, apart from other curves' markers, and points that stand alone.
 
     A step curve's two ends lie at the edges of the plot and have none.
     """
     if steps:
         inner = len(line.x) - 2
-        return list(range(1, inner + 1, max(1, math.ceil(inner / count))))
-    if len(line.x) <= 2 * count:
+        return list(range(1, inner + 1, max(1, math.ceil(inner / MARKERS))))
+    if len(line.x) <= 2 * MARKERS:
         return list(range(len(line.x)))
     there = np.isfinite(line.y)
     alone = there & ~np.roll(there, 1) & ~np.roll(there, -1) if len(there) > 2 else there
-    step = max(len(line.x) / count, 1.0)
+    step = max(len(line.x) / MARKERS, 1.0)
     spaced = np.arange(phase * step, len(line.x), step).astype(np.int64)
     return sorted({*spaced.tolist(), *np.flatnonzero(alone).tolist()})
 
@@ -184,11 +178,8 @@ def _draw_heat(drawing: Heat) -> Figure:
     size = len(matrix.strategies)
     left = 0.2 + 0.082 * max(len(name) for name in (*matrix.strategies, "average"))
     upright = size > 7  # many names side by side
-    overhang = (
-        0.0
-        if upright
-        else max((0.065 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies)), default=0.0)
-    )
+    ends = (0.065 * len(name) - 0.4 * (size - 1 - j) for j, name in enumerate(matrix.strategies))
+    overhang = 0.0 if upright else max(ends, default=0.0)
     side = min((WIDTH - left - max(overhang - 0.2, 0.08)) / size, 0.62)
     top = 0.46 + (0.085 if upright else 0.058) * max(len(name) for name in matrix.strategies)
     figure, axes = _figure(side * (size + 1.25), top=top, bottom=0.1, left=left, right=WIDTH - left - side * size)

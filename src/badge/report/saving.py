@@ -40,8 +40,8 @@ def svg_text(figure: Figure) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
-    text = _in_tags(text, _hundredths)
-    text = re.sub(r' d="[^"]{400,}"', lambda path: re.sub(r"\d+\.\d\d", _tenths, path[0]), text)  # curves, not markers
+    text = _in_tags(text, lambda tag: re.sub(r"(-?\d+\.\d\d)\d+", r"\1", tag))
+    text = re.sub(r' d="[^"]{400,}"', _to_tenths, text)  # curves, not markers
     text = re.sub(r"\s*\n\s*", "\n", text).replace("\nL ", "L").replace("\nz", "z")
     return text.replace("'DejaVu Sans'", FONTS)
 
@@ -51,12 +51,8 @@ def _in_tags(svg: str, change: Callable[[str], str]) -> str:
     return re.sub(r"<[^>]*>", lambda tag: change(tag[0]), svg)
 
 
-def _hundredths(tag: str) -> str:
-    return re.sub(r"(-?\d+\.\d\d)\d+", r"\1", tag)
-
-
-def _tenths(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.1f}"
+def _to_tenths(path: re.Match[str]) -> str:
+    return re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", path[0])
 
 
 def inline(svg: str, name: str, label: str) -> str:

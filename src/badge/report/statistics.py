@@ -7,7 +7,7 @@ from badge import stats
 from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
 from badge.errors import InputError
 from badge.stats import Budgets, LabelsSaved, Matrix, NormalizedErrors, Note, Penalty, Results
-from badge.stats.checks import compared
+from badge.stats.results import compared
 
 
 class Statistics(NamedTuple):
@@ -23,7 +23,7 @@ class Statistics(NamedTuple):
 
 
 def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> tuple[tuple[str, ...], list[Note]]:
-    """The strategies to compare: those wanted; else those of the results that are the paper's or the user's own.
+    """The strategies to compare: the wanted ones; else those in the results that are the paper's or the user's own.
 
     If these are fewer than two, all strategies are compared.
 
@@ -54,7 +54,7 @@ def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Stati
 
     Args:
         results: what `badge.stats.load` gave.
-        strategies: names; None: those of the paper, and the user's own.
+        strategies: names; None: the paper's, and the user's own.
 
     Returns:
         `Statistics`: label budgets, penalty matrix, normalised errors, labels saved, and notes.

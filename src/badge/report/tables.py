@@ -10,7 +10,6 @@ import numpy as np
 
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing
-from badge.report.latex import latex_table
 from badge.stats import Mean, Results, Setting
 
 #: The columns that name a setting.
@@ -67,3 +66,53 @@ def side_by_side(*means: Mean) -> list[list[Any]]:
             column[at] = values
             columns.append(column.tolist())
     return [list(row) for row in zip(grid.tolist(), repeats.tolist(), *columns, strict=True)]
+
+
+#: LaTeX with the rules of booktabs: what has to be escaped, and the headers of a paper (names of strategies stay).
+_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "[": "{[}",  # else an option of the line end before it
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)  # fmt: skip
+TITLES = {
+    "data": "Data", "model": "Model", "batch_size": "Batch size", "strategy": "Strategy", "repeats": "Repeats",
+    "labels": "Labels", "rand_labels": "Labels (\\texttt{rand})", "rand_final_accuracy": "Accuracy (\\texttt{rand})",
+    "ratio": "Ratio", "ratio_low": "Ratio, low", "ratio_high": "Ratio, high",
+    "smallest_labels": "First labels", "n0": "$n_0$", "budgets": "Budgets", "why_empty": "Remark",
+}  # fmt: skip
+
+
+def latex_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    r"""A tabular of these rows; numbers to the right, with four significant digits.
+
+    >>> print(latex_table(["strategy", "my_own"], [["badge", 0.25], ["rand", float("inf")]]))
+    \begin{tabular}{lr}
+    \toprule
+    Strategy & my\_own \\
+    \midrule
+    badge & 0.25 \\
+    rand & $\infty$ \\
+    \bottomrule
+    \end{tabular}
+    <BLANKLINE>
+    """
+    right = ["r" if rows and all(_is_number(row[i]) for row in rows) else "l" for i in range(len(header))]
+    titles = [TITLES.get(name, name.translate(_SPECIAL)) for name in header]
+    lines = [titles, *([_latex_cell(value) for value in row] for row in rows)]
+    head, *body = [" & ".join(line) + r" \\" for line in lines]
+    top = [rf"\begin{{tabular}}{{{''.join(right)}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*top, *body, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _latex_cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "--"
+    if isinstance(value, float):
+        return (r"$\infty$" if value > 0 else r"$-\infty$") if math.isinf(value) else f"{value:.4g}"
+    return str(value).translate(_SPECIAL)

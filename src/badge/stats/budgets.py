@@ -7,10 +7,9 @@ import numpy as np
 
 from badge.core.catalog import REFERENCE
 from badge.errors import InputError
-from badge.stats.checks import check_setting
 from badge.stats.columns import Note
 from badge.stats.curves import Curve, learning_curve
-from badge.stats.results import Results, Setting
+from badge.stats.results import Results, Setting, check_setting
 
 #: `rand` counts as saturated where its mean accuracy reaches this share of its final value.
 SHARE = 0.99
@@ -35,10 +34,6 @@ def saturation(curve: Curve) -> tuple[int, int]:
     falls below that again later. The mean is over the repeats that reach the largest number of labels, at the label
     counts that all of these have: a mean over changing repeats would jump where one of them ends.
 
-    Args:
-        curve: of `rand` in one setting.
-
-    >>> import numpy as np
     >>> saturation(Curve(np.array([100, 200, 300, 400]), (0,), np.array([[0.5, 0.795, 0.7, 0.8]])))
     (200, 1)
     """

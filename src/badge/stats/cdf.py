@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.stats.budgets import ROUNDING, label_budgets
-from badge.stats.checks import compared
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
-from badge.stats.results import Results, Setting
+from badge.stats.results import Results, Setting, compared
 
 
 class NormalizedErrors(NamedTuple):
@@ -84,9 +83,8 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
     table = np.array(values, dtype=np.float64).reshape(len(labels), len(names))
     for name, lacking in zip(names, np.isnan(table).sum(axis=0).tolist(), strict=True):
         if lacking:
-            text = (
-                f"{name}: no result at {lacking} of {len(labels)} (setting, budget) pairs; its CDF is over the others"
-            )
+            pairs = f"{lacking} of {len(labels)} (setting, budget) pairs"
+            text = f"{name}: no result at {pairs}; its CDF is over the others"
             notes.append(Note("left out of the CDFs", text))
     return NormalizedErrors(names, tuple(settings), tuple(labels), np.array(weights), table, tuple(notes))
 

@@ -118,7 +118,7 @@ def _without_gaps_and_repeats(columns: dict[str, NDArray[Any]]) -> tuple[dict[st
 
 
 def changes(keys: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """True where a row's keys differ from those of the row before (and in the first row)."""
+    """True where a row has other keys than the row before, and in the first row."""
     changes = np.zeros(len(keys[0]), dtype=bool)
     changes[0] = True
     for key in keys:

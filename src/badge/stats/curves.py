@@ -1,4 +1,4 @@
-"""Learning curves: the repeats of one strategy in one setting on one grid of label counts."""
+"""Learning curves: the repeats of one strategy in one setting on one grid of label counts; also of batches and seconds."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.names import name_of
-from badge.stats.checks import check_setting
-from badge.stats.results import Results, Setting
+from badge.stats.results import Results, Setting, check_setting
 
 
 class Curve(NamedTuple):
@@ -85,3 +84,58 @@ def mean_curve(curve: Curve) -> Mean:
     deviation = np.sqrt(squares.sum(axis=0) / np.maximum(repeats - 1, 1))
     error = np.where((repeats > 1) & np.isfinite(mean), deviation / np.sqrt(np.maximum(repeats, 1)), np.nan)
     return Mean(curve.labels[keep], repeats, mean, error)
+
+
+class Diversity(NamedTuple):
+    """Means over the repeats, by the number of labels of the model that chose the batch."""
+
+    log_det: Mean  # of the batch's Gram matrix; −inf where a repeat's batch was linearly dependent
+    mean_norm: Mean  # of the batch's gradient embeddings
+
+
+class Timing(NamedTuple):
+    """Mean seconds over the repeats, by the number of labels of the round's model."""
+
+    select: Mean
+    predict: Mean
+    train: Mean
+
+
+def batch_diversity(results: Results, setting: Setting, strategy: str) -> Diversity:
+    """Log-determinant and mean norm of a strategy's batches; both empty if the results do not hold them.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+        strategy: its name.
+
+    Returns:
+        Mean curves over the number of labels.
+
+    >>> from badge.stats import example
+    >>> batch_diversity(example(), example().settings[0], "badge").log_det.mean.tolist()
+    []
+    """
+    return Diversity(*(_mean(results, setting, strategy, name) for name in ("log_det", "mean_norm")))
+
+
+def round_times(results: Results, setting: Setting, strategy: str) -> Timing:
+    """Seconds of each part of a round; empty if the results do not hold them.
+
+    Args:
+        results: what `badge.stats.load` gave.
+        setting: data, model and batch size.
+        strategy: its name.
+
+    Returns:
+        Mean curves over the number of labels.
+
+    >>> from badge.stats import example
+    >>> round_times(example(), example().settings[0], "badge").select.mean.tolist()
+    []
+    """
+    return Timing(*(_mean(results, setting, strategy, f"{part}_seconds") for part in Timing._fields))
+
+
+def _mean(results: Results, setting: Setting, strategy: str, column: str) -> Mean:
+    return mean_curve(learning_curve(results, setting, strategy, column))

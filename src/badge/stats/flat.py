@@ -17,9 +17,8 @@ from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
 from badge.errors import DataError, InputError
-from badge.stats.checks import check_results
 from badge.stats.columns import OPTIONAL, REQUIRED
-from badge.stats.results import Results
+from badge.stats.results import Results, check_results
 
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
-from badge.stats.checks import compared
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
 from badge.stats.penalty import critical_value
-from badge.stats.results import Results, Setting
+from badge.stats.results import Results, Setting, compared
 
-#: Confidence of the intervals, and the bootstrap draws behind those of the medians.
+Floats = NDArray[np.float64]
+
+#: Confidence of the intervals, and the bootstrap draws for the medians.
 CONFIDENCE = 0.95
 DRAWS = 2000
 #: Below this number of repeats a setting has no interval; below this number of data sets the median over settings has none.
@@ -42,9 +43,7 @@ class LabelsSaved(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def labels_to_reach(
-    labels: NDArray[np.int64], accuracy: NDArray[np.float64], target: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def labels_to_reach(labels: NDArray[np.int64], accuracy: Floats, target: Floats) -> Floats:
     """The number of labels at which each curve (row) first reaches its target, linearly interpolated; inf if it never does.
 
     Args:
@@ -99,9 +98,7 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
                 savings += [] if saving is None else [saving]
     everywhere = [{s.setting for s in savings if s.strategy == name} for name in names if name != REFERENCE]
     shared = set.intersection(*(found for found in everywhere if found)) if any(everywhere) else set()
-    of = {
-        name: [saving for saving in savings if saving.strategy == name and saving.setting in shared] for name in names
-    }
+    of = {name: [s for s in savings if s.strategy == name and s.setting in shared] for name in names}
     medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in of.items() if found)
     return LabelsSaved(tuple(savings), medians, tuple(notes))
 
@@ -135,7 +132,7 @@ def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) ->
     return Saving(setting, name, len(seeds), *estimate, low, high if np.isfinite(needed).all() else high + np.inf)
 
 
-def t_interval(logs: NDArray[np.float64]) -> tuple[float, float]:
+def t_interval(logs: Floats) -> tuple[float, float]:
     """The interval of exp(logs[0]): Student's t with the jackknife's standard error, from the estimates without each seed.
 
     NaN for fewer than three seeds.

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from badge.core.importing import needs
 from badge.errors import InputError
 from badge.stats.budgets import Budgets, label_budgets
-from badge.stats.checks import compared
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
-from badge.stats.results import Results, Setting
+from badge.stats.results import Results, Setting, compared
 
 #: Two-sided significance level of the paired t-test.
 LEVEL = 0.05

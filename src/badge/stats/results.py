@@ -93,13 +93,9 @@ class Results:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        counts = {
-            "run": len(self.runs),
-            "strategy": len(self.strategies),
-            "setting": len(self.settings),
-            "row": len(self),
-        }
-        said = [f"{n:,} {noun}{'s' * (n != 1)}".replace("ys", "ies") for noun, n in counts.items()]
+        counts = {"run": self.runs, "strategy": self.strategies, "setting": self.settings, "row": self.labels}
+        pairs = [(noun, len(found)) for noun, found in counts.items()]
+        said = [f"{n:,} {noun}{'s' * (n != 1)}".replace("ys", "ies") for noun, n in pairs]
         return f"Results({said[0]} of {said[1]} in {said[2]}, {said[3]})"
 
     @cached_property
@@ -135,7 +131,7 @@ class Results:
 
     @cached_property
     def completeness(self) -> Mapping[str, str]:
-        """The part of each data set that was used, e.g. "20,000 of 50,000"; only for sets whose results state it."""
+        """The part of each data set that was used, e.g. "20,000 of 50,000"; only for sets with results that state it."""
         rows, total = self.optional.get("rows"), self.optional.get("total_rows")
         if rows is None or total is None:
             return {}
@@ -208,3 +204,29 @@ class Results:
     @property
     def _columns(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
+
+
+def check_results(results: Any) -> None:
+    if not isinstance(results, Results):
+        raise InputError(f"results are a badge.stats.Results, as badge.stats.load gives, not {type(results).__name__}")
+
+
+def check_setting(results: Any, setting: Any) -> None:
+    check_results(results)
+    if not isinstance(setting, tuple) or len(setting) != len(Setting._fields):
+        raise InputError(f"a setting is a badge.stats.Setting(data, model, batch_size), not {setting!r:.60}")
+
+
+def compared(results: Any, strategies: Any) -> tuple[str, ...]:
+    """The strategies to compare: by default all in the results.
+
+    >>> from badge.stats import example
+    >>> compared(example(), None)
+    ('badge', 'rand')
+    """
+    check_results(results)
+    if strategies is None:
+        return tuple(results.strategies)
+    if not isinstance(strategies, list | tuple) or not all(isinstance(name, str) for name in strategies):
+        raise InputError(f"strategies are a list of names, not {strategies!r:.60}")
+    return tuple(strategies)

@@ -18,13 +18,14 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 from badge.strategies.uncertainty import conf
 
 
@@ -72,14 +73,10 @@ class ALBL:
         p: NDArray[np.float64] = (1 - len(self.arms) * self.p_min) * w / w.sum() + self.p_min
         return p
 
-    def __call__(
-        self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
-    ) -> NDArray[np.int64]:
+    def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
         if outputs.multilabel:
-            raise InputError(
-                "albl is rewarded for examples whose one label the model gets right: for multi-label outputs use badge, "
-                "coreset, conf, marg, entropy, kdpp or kcenter-grad"
-            )
+            way_out = "for multi-label outputs use badge, coreset, conf, marg, entropy, kdpp or kcenter-grad"
+            raise InputError(f"albl is rewarded for the one right label of an example: {way_out}")
         if labeled is None:
             raise InputError("albl's coreset is conditioned on the labelled examples: pass labeled= (their Outputs)")
         p = self.probabilities()
@@ -119,7 +116,7 @@ class ALBL:
             "drawn_probabilities": self.drawn_probabilities,
             "credit": self.credit,
             "pool_size": self.pool_size,
-            "batch_importance": self._batch_importance,  # of a batch whose ids are not known yet
+            "batch_importance": self._batch_importance,  # of a batch with ids that are not known yet
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -4,19 +4,16 @@ The rule was chosen on half of the data sets of docs/which-strategy.md. On the o
 strategy at low, middle and high budgets.
 """
 
-from __future__ import annotations
-
-import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from badge.outputs import Outputs
 from badge.strategies.cold import typiclust
 from badge.strategies.coverage import uherding
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 
 
 @listed("auto")
-def auto(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def auto(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """`typiclust` before there is a label, then `uherding`.
 
     A learner with embeddings (a `Frozen` trainer, or `embeddings=`) picks its first batch this way too. Time grows with the

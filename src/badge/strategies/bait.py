@@ -1,8 +1,7 @@
 """BAIT and its rank-one form: what the labels of a batch would tell about the last layer (`samplers/fisher.py`)."""
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 from torch import Tensor
 
 from badge.core.arrays import chunks
@@ -12,7 +11,7 @@ from badge.errors import InputError
 from badge.features import Dense, Factored, Features
 from badge.outputs import Outputs
 from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward, weights
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 
 #: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
 STRENGTH = 0.01
@@ -22,19 +21,15 @@ WIDEST, MOST_NUMBERS = 4096, 2**28
 
 @listed("bait-binary")
 def bait_binary(
-    outputs: Outputs,
-    k: int,
-    rng: np.random.Generator,
-    labeled: Outputs | None = None,
-    strength: float = STRENGTH,
-) -> NDArray[np.int64]:
+    outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, strength: float = STRENGTH
+) -> Picks:
     """BAIT with a binary likelihood (Huseljic et al. 2024, "Fast Fishing: Approximating BAIT for Efficient and Scalable Deep
     Active Image Classification", ECML-PKDD): is the predicted class right or not?
 
     With p̂ = max_y p_y its Fisher information is p̂(1 − p̂) h hᵀ, of rank one: one vector z = √(p̂(1 − p̂)) h per example.
     λ is `strength` times the mean squared length of the embeddings, so that it fits their scale. Deterministic.
 
-    >>> import badge
+    >>> import badge, numpy as np
     >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
     >>> sorted(bait_binary(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]
@@ -55,18 +50,12 @@ def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float)
 
 
 @listed("bait")
-def bait(
-    outputs: Outputs,
-    k: int,
-    rng: np.random.Generator,
-    labeled: Outputs | None = None,
-    strength: float = STRENGTH,
-) -> NDArray[np.int64]:
+def bait(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, strength: float = STRENGTH) -> Picks:
     """BAIT (Ash, Goel, Krishnamurthy & Kakade 2021): greedy on tr(M⁻¹F), the Fisher information F of the last layer.
 
     Keeps a matrix of C·D rows and, of each example, two of C: where these do not fit, use bait-binary. λ as there.
 
-    >>> import badge
+    >>> import badge, numpy as np
     >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
     >>> sorted(bait(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 from torch import Tensor
 
 from badge import samplers
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.power import Power
-from badge.strategies.protocol import listed
-from badge.strategies.uncertainty import entropies
+from badge.strategies.protocol import Picks, listed
+from badge.strategies.uncertainty import Power, entropies
 
 
 def mean_of(members: Iterable[Outputs]) -> Outputs:
@@ -47,15 +45,13 @@ def mutual_information(outputs: Outputs) -> Tensor:
     """
     whole = entropies(outputs)
     if outputs.expected_entropy is None:
-        raise InputError(
-            "bald compares several answers about each example: badge.predict(model, pool, passes=20) with dropout, or a list "
-            "of models in place of the model"
-        )
+        way_out = "badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model"
+        raise InputError(f"bald compares several answers about each example: {way_out}")
     return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
 
 
 @listed("bald")
-def bald(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def bald(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """The k examples of largest mutual information between label and model.
 
     >>> import badge

@@ -12,8 +12,6 @@ from badge.outputs import Outputs
 from badge.strategies.protocol import Strategy
 from badge.strategies.request import Request
 
-__all__ = ["choose", "select_from"]
-
 
 def select_from(
     outputs: Outputs,
@@ -79,10 +77,8 @@ def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
     if labeled is None or not (labeled.has_embeddings and outputs.has_embeddings):
         return
     if labeled.embeddings.shape[1] != outputs.embeddings.shape[1]:
-        raise InputError(
-            f"labeled has {labeled.embeddings.shape[1]} embedding columns and the pool {outputs.embeddings.shape[1]}: "
-            "both must come from one model"
-        )
+        both = f"{labeled.embeddings.shape[1]} embedding columns and the pool {outputs.embeddings.shape[1]}"
+        raise InputError(f"labeled has {both}: both must come from one model")
 
 
 def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
@@ -92,8 +88,6 @@ def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
     found = set(ids.tolist()) if whole else ()
     if len(found) != k or min(found) < 0 or max(found) >= n:
         shown = str(ids.reshape(-1)[:6].tolist())[:80]
-        raise InputError(
-            f"the strategy returned {ids.dtype} of shape {ids.shape}, {shown}…, where {k} distinct positions (whole "
-            f"numbers below {n}) were asked for"
-        )
+        asked = f"{k} distinct positions (whole numbers below {n}) were asked for"
+        raise InputError(f"the strategy returned {ids.dtype} of shape {ids.shape}, {shown}…, where {asked}")
     return ids.astype(np.int64)

@@ -6,7 +6,7 @@ are some (`labeled=`, or `exclude=`).
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 from torch import Tensor
 
 from badge import samplers
@@ -14,7 +14,7 @@ from badge.core.rows import RowSource
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd, nearest_mean_distance
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 
 #: K of the K nearest neighbours that typicality looks at, the clusters at most, and the size from which one is too small:
 #: K_NN, MAX_NUM_CLUSTERS and MIN_CLUSTER_SIZE of the authors' code (deep-al/pycls/al/typiclust.py).
@@ -22,7 +22,7 @@ NEIGHBOURS, MOST_CLUSTERS, SMALLEST = 20, 500, 5
 
 
 @listed("kmeanspp")
-def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def kmeanspp(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """k-means++ seeding (Arthur & Vassilvitskii 2007) on the embeddings themselves: diverse, and no more.
 
     >>> import badge
@@ -35,14 +35,12 @@ def kmeanspp(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
 
 
 @listed("typiclust")
-def typiclust(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, squared: bool = False
-) -> NDArray[np.int64]:
+def typiclust(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, squared: bool = False) -> Picks:
     """TypiClust (Hacohen, Dekel & Weinshall 2022, "Active Learning on a Budget: Opposite Strategies Suit High and Low
     Budgets", ICML, algorithm 1): the most typical example of each of the largest clusters that hold no label yet.
 
     The embeddings of pool and labelled examples are clustered by K-means into min(|L| + k, 500) clusters. Clusters are gone
-    through by how many labels they hold, then by size, largest first; those of 5 examples or fewer are left out while
+    through by how many labels they hold, then by size, largest first; clusters of 5 examples or fewer are left out while
     there are others. From each comes the example that is not taken yet of the largest
 
         typicality(x) = ( 1/K Σ ‖x − x_i‖ )⁻¹    over the K nearest neighbours x_i of x in its cluster

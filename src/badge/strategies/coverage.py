@@ -6,7 +6,7 @@ All three scale embeddings to length 1, count labelled examples as covered and p
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from badge.core.numbers import positive
 from badge.features import Dense
@@ -15,7 +15,7 @@ from badge.outputs import Outputs
 from badge.samplers.cover import Ball, Cover, Gauss
 from badge.samplers.coverage import coverage
 from badge.samplers.lloyd import lloyd
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 from badge.strategies.uncertainty import doubt
 
 #: σ before there are two labelled rows at different places; MaxHerding's σ always.
@@ -25,7 +25,7 @@ PURE, BALLS = 0.95, 1000
 
 
 @listed("maxherding")
-def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """MaxHerding (Bae, Noh & Sutherland 2024, "Generalized Coverage for More Robust Low-Budget Active Learning", ECCV):
     the examples that raise Σ_j max_i exp(−‖x_i − x_j‖²) most.
 
@@ -38,7 +38,7 @@ def maxherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outp
 
 
 @listed("uherding")
-def uherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """UHerding (Bae, Oliveira & Sutherland 2025, "Uncertainty Herding: One Active Learning Method for All Label Budgets",
     ICLR): the examples that raise Σ_j u_j max_i exp(−‖x_i − x_j‖²/σ²) most, with u_j = 1 − (p₁ − p₂), one less the margin.
 
@@ -59,14 +59,10 @@ def uherding(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Output
 
 @listed("probcover")
 def probcover(
-    outputs: Outputs,
-    k: int,
-    rng: np.random.Generator,
-    labeled: Outputs | None = None,
-    delta: float | None = None,
-) -> NDArray[np.int64]:
+    outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, delta: float | None = None
+) -> Picks:
     """ProbCover (Yehuda, Dekel, Hacohen & Weinshall 2022, "Active Learning Through a Covering Lens", NeurIPS): the examples
-    whose balls of radius δ hold most of what no labelled example's ball holds.
+    with balls of radius δ that hold most of what no labelled example's ball holds.
 
     `delta=None` takes the paper's rule: the largest δ at which 95 % of the balls hold rows of one k-means cluster only, with
     as many clusters as classes (k clusters where there are no probabilities). Balls are looked at around 1,000 rows. When
@@ -99,7 +95,7 @@ def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, un
     return added
 
 
-def pure_radius(x: Dense, clusters: int, rng: np.random.Generator) -> float:
+def pure_radius(x: Dense, clusters: int, rng: Generator) -> float:
     """The largest δ at which at most 5 % of the balls hold a row of another cluster than their centre's.
 
     A ball is pure while δ is at most the distance to the nearest row of another cluster: δ is a quantile of these.

@@ -15,8 +15,6 @@ from badge.outputs import Outputs
 from badge.strategies.bait import bait_added
 from badge.strategies.coverage import coverage_added
 
-__all__ = ["Explanation", "explain", "log_det"]
-
 #: A Cholesky pivot below this share of its row's squared norm counts as vanished.
 VANISHED = 1e-12
 
@@ -31,7 +29,7 @@ class Explanation:
     label: NDArray[np.int64]
     confidence: NDArray[np.float64]  #: probability of ŷ, of all its labels together
     nearest: NDArray[np.float64]  #: distance to the nearest earlier pick (inf for the first): diversity
-    coverage: NDArray[np.int64]  #: pool points whose nearest pick this is
+    coverage: NDArray[np.int64]  #: number of pool points that are nearest to this pick
     mean_norm: float  #: mean gradient norm of the batch
     log_det: float  #: ln det of the batch's Gram matrix; −inf where the batch is linearly dependent
     #: what each pick, in this order, added to the objective of the strategy, where `strategy` names one that has an objective
@@ -40,12 +38,11 @@ class Explanation:
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per pick, for tables and JSON; of several labels the positions of those that are there."""
         label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
-        columns = [self.ids, self.norm, label, self.confidence, self.nearest, self.coverage]
-        names = ["position", "norm", "label", "confidence", "nearest", "coverage"]
-        if self.gain is not None:
-            columns, names = [*columns, self.gain], [*names, "gain"]
-        plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
-        return [dict(zip(names, values, strict=True)) for values in zip(*plain, strict=True)]
+        columns = {"position": self.ids, "norm": self.norm, "label": label, "confidence": self.confidence}
+        columns |= {"nearest": self.nearest, "coverage": self.coverage}
+        columns |= {} if self.gain is None else {"gain": self.gain}
+        plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+        return [dict(zip(columns, values, strict=True)) for values in zip(*plain, strict=True)]
 
 
 def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Outputs | None = None) -> Explanation:
@@ -104,9 +101,8 @@ def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | No
     if strategy in ("bait", "bait-binary"):
         return np.array(bait_added(outputs, ids, labeled, strategy == "bait-binary"))
     if strategy not in ("maxherding", "uherding"):
-        raise InputError(
-            f"gains are known for maxherding, uherding, bait and bait-binary, not for {strategy!r:.60}: leave it out"
-        )
+        known = "maxherding, uherding, bait and bait-binary"
+        raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
     return np.array(coverage_added(outputs, ids, labeled, strategy == "uherding"))
 
 

@@ -1,23 +1,20 @@
 """Strategies on gradient embeddings: BADGE, and the paper's two ablations of its sampler.
 
-The paper's output layer is f(x) = σ(W z): g_x is the gradient with respect to W. Of a model whose output layer has a bias b
-too, `bias=True` appends the gradient with respect to b, which is p − e_ŷ; as if every embedding had one more entry, 1.
+The paper's output layer is f(x) = σ(W z): g_x is the gradient with respect to W. If the output layer has a bias b too,
+`bias=True` appends the gradient with respect to b, which is p − e_ŷ; as if every embedding had one more entry, 1.
 """
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from badge import samplers
 from badge.features import Factored, gradient_embedding
 from badge.outputs import Outputs
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 
 
 @listed("badge")
-def badge(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
-) -> NDArray[np.int64]:
+def badge(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, bias: bool = False) -> Picks:
     """BADGE (Ash et al. 2020, algorithm 1): k-means++ seeding on the gradients at the hallucinated labels.
 
     >>> import numpy as np
@@ -30,9 +27,7 @@ def badge(
 
 
 @listed("badge-origin")
-def badge_origin(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
-) -> NDArray[np.int64]:
+def badge_origin(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, bias: bool = False) -> Picks:
     """BADGE with the origin as a centre: the first pick too is drawn in proportion to ‖g‖².
 
     An example about which the model is sure has g ≈ 0. BADGE may draw it, because it is far from the other picks. Here it
@@ -51,16 +46,12 @@ def badge_origin(
 
 
 @listed("kdpp")
-def kdpp(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
-) -> NDArray[np.int64]:
+def kdpp(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, bias: bool = False) -> Picks:
     """The ablation of section 3: a k-DPP on gradient embeddings, by the swap chain."""
     return samplers.kdpp(gradient_embedding(outputs, bias), k, rng)
 
 
 @listed("kcenter-grad")
-def kcenter_grad(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, bias: bool = False
-) -> NDArray[np.int64]:
+def kcenter_grad(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, bias: bool = False) -> Picks:
     """The ablation FF-k-center: furthest-first traversal on gradient embeddings, not conditioned on labelled ones."""
     return samplers.kcenter(gradient_embedding(outputs, bias), k, rng)

@@ -15,19 +15,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from badge.core.catalog import BOTH, Labeled, Spec, spec
 from badge.errors import InputError
 from badge.outputs import Outputs
 
+#: positions, in pick order
+Picks = NDArray[np.int64]
+
 
 class Strategy(Protocol):
     """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order."""
 
-    def __call__(
-        self, outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None
-    ) -> NDArray[np.int64]:
+    def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
         """Pick.
 
         Args:
@@ -88,12 +90,10 @@ class Declaration:
             raise InputError(f"a strategy's labeled is one of {said}, not {self.labeled!r:.80}")
 
 
-Callable_ = TypeVar("Callable_", bound=Callable[..., Any])
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 
-def declare(
-    reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled = "if any"
-) -> Callable[[Callable_], Callable_]:
+def declare(reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled = "if any") -> Callable[[Made], Made]:
     """A decorator with which a strategy says what it reads.
 
     Args:
@@ -112,7 +112,7 @@ def declare(
     """
     said = Declaration(reads, blocks, labeled)  # type: ignore[arg-type]  # checked and frozen there
 
-    def declared(strategy: Callable_) -> Callable_:
+    def declared(strategy: Made) -> Made:
         for name, value in vars(said).items():
             setattr(strategy, name, value)
         return strategy
@@ -141,11 +141,11 @@ def declaration(strategy: Any) -> Declaration:
 REGISTRY: dict[str, Any] = {}
 
 
-def listed(name: str) -> Callable[[Callable_], Callable_]:
-    """A decorator for the strategies of the table: the declaration is that of its row."""
+def listed(name: str) -> Callable[[Made], Made]:
+    """A decorator for the strategies of the table, which declares what their rows say."""
     row: Spec = spec(name)
 
-    def found(strategy: Callable_) -> Callable_:
+    def found(strategy: Made) -> Made:
         REGISTRY[name] = strategy
         return declare(row.reads, row.blocks, row.labeled)(strategy)
 

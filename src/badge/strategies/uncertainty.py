@@ -8,21 +8,25 @@ Of multi-label outputs, labels being independent given the example:
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 from torch import Tensor
 
+from badge import samplers
 from badge.core.arrays import chunks
+from badge.core.numbers import positive
+from badge.features import gradient_embedding
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
 from badge.samplers.topk import topk_by
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 
 
 @listed("conf")
-def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def conf(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """Confidence sampling: smallest max_i p_i.
 
     >>> import numpy as np
@@ -34,19 +38,19 @@ def conf(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | 
 
 
 @listed("marg")
-def marg(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def marg(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """Margin sampling: smallest p_ŷ − p_y', the difference of the two largest probabilities."""
     return _highest(outputs, _closeness, _closeness_of_labels, k, rng)
 
 
 @listed("entropy")
-def entropy(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def entropy(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """Entropy sampling: largest Σ p_i ln 1/p_i."""
     return _highest(outputs, _entropy, _entropy_of_labels, k, rng)
 
 
 @listed("rand")
-def rand(outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None) -> NDArray[np.int64]:
+def rand(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """The naive baseline: k examples uniformly, without replacement."""
     k = check_k(k, len(outputs))
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
@@ -93,7 +97,7 @@ def _each(outputs: Outputs, score: Score, of_labels: Score) -> Tensor:
     return torch.cat([of_rows(p[part].double()) for part in chunks(p)])
 
 
-def _highest(outputs: Outputs, score: Score, of_labels: Score, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _highest(outputs: Outputs, score: Score, of_labels: Score, k: int, rng: Generator) -> Picks:
     """The k rows of probabilities of highest score."""
     return topk_by(_of_rows(outputs.multilabel, score, of_labels), outputs.probabilities, k, rng)
 
@@ -110,3 +114,39 @@ def _of_rows(multilabel: bool, score: Score, of_labels: Score) -> Score:
         return score(torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p)  # binary: the other class is implied
 
     return of_rows
+
+
+@dataclass(eq=False)
+class Power:
+    """A strategy that draws k examples without replacement, each time in proportion to score^β.
+
+    Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron & Gal (2023, "Stochastic Batch Acquisition: A Simple Baseline
+    for Deep Active Learning", TMLR): the k largest of log s_i + ε_i with ε_i ~ Gumbel(0, 1/β) have this law. Examples of
+    score 0 come last, in random order. β = ∞ would be the k largest scores, β = 0 uniform.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [1.0, 0.0], [0.6, 0.4]])
+    >>> Power(doubt)(out, 3, np.random.default_rng(0)).tolist()[-1]
+    1
+    """
+
+    score: Callable[[Outputs], Tensor]
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(self.beta, "beta")
+
+    def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
+        scores = self.score(outputs).double().numpy(force=True)
+        with np.errstate(divide="ignore"):  # log 0 = −∞: last
+            return samplers.topk(np.log(scores.clip(min=0)) + rng.gumbel(scale=1 / self.beta, size=len(scores)), k, rng)
+
+
+def gradient_norm(outputs: Outputs) -> Tensor:
+    """The length of every hallucinated gradient, [N]."""
+    return gradient_embedding(outputs).sq_norms.sqrt()
+
+
+power_marg = listed("power-marg")(Power(doubt))
+power_entropy = listed("power-entropy")(Power(entropies))
+power_norm = listed("power-norm")(Power(gradient_norm))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.random import Generator
 from torch import Tensor
 
 from badge import samplers
@@ -12,14 +12,12 @@ from badge.core.numbers import positive
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
-from badge.strategies.protocol import listed
+from badge.strategies.protocol import Picks, listed
 from badge.strategies.uncertainty import doubt
 
 
 @listed("wkmeans")
-def wkmeans(
-    outputs: Outputs, k: int, rng: np.random.Generator, labeled: Outputs | None = None, beta: float = 10.0
-) -> NDArray[np.int64]:
+def wkmeans(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, beta: float = 10.0) -> Picks:
     """Weighted k-means over the smallest margins (Zhdanov 2019, "Diverse mini-batch Active Learning", arXiv 1901.05954).
 
     The β·k examples of smallest margin are clustered into k clusters of their embeddings, with weights 1 − margin
@@ -43,7 +41,7 @@ def wkmeans(
     return some.numpy(force=True)[nearest_distinct(x, centres)]
 
 
-def nearest_distinct(x: Dense, centres: Tensor) -> NDArray[np.int64]:
+def nearest_distinct(x: Dense, centres: Tensor) -> Picks:
     """For each centre in turn the nearest row that no earlier centre took."""
     picks, taken = [], torch.zeros(len(x), dtype=torch.bool, device=x.device)
     origin = centres.mean(dim=0)

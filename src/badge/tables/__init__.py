@@ -82,7 +82,7 @@ def read_lines(file: Path, told: Told = NOTHING, what: str = "") -> list[str]:
 
 
 def is_table(file: Path) -> bool:
-    """Whether the ending of a file is that of a table."""
+    """Whether a file ends as tables do."""
     return _ending(file) in (*ARRAYS, *CELLS, *JSON, *PARQUET)
 
 
@@ -110,7 +110,7 @@ def _reading(what: str, file: Path) -> Iterator[str]:
 
 
 def _ending(file: Path) -> str:
-    """The ending that says what a file is: that before .gz for text."""
+    """The ending that says what a file is; of compressed text the one before .gz."""
     first, last = ["", "", *(suffix.lower() for suffix in file.suffixes)][-2:]
     return first if last == ".gz" and first in (*CELLS, *JSON) else last
 

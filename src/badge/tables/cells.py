@@ -42,7 +42,7 @@ def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Ite
 
 
 def columns(file: Path, content: bytes, layout: Layout, keep: Collection[str | None] = ()) -> list[Array | list[Any]]:
-    """Columns of numbers as arrays, the others and those of the names in `keep` as lists of texts."""
+    """Columns of numbers as arrays; the others, and the columns `keep`, as lists of texts."""
     numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text" and layout.names[i] not in keep]
     lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in _rows(file, content, layout))
     if layout.decimal == ",":

@@ -67,9 +67,7 @@ class Layout:
         return ", ".join(filter(None, [*parts, "header" if self.header else "no header", self.encoding]))
 
 
-def detect(
-    content: bytes, told: Told = NOTHING, names: Collection[str] | None = None, file: object = "the table"
-) -> Layout:
+def detect(content: bytes, told: Told = NOTHING, names: Collection[str] | None = None, file: object = "it") -> Layout:
     """The layout of a table. An error where it cannot be told whether the first row is a header.
 
     With `names`, the first row is a header exactly where it has one of them, or begins with an unnamed column.
@@ -199,9 +197,8 @@ def _names(comments: Sequence[str], delimiter: str, width: int, file: object) ->
     if len(cells) != width or width == 1:
         return [str(i) for i in range(width)]
     if all(map(_is_number, cells)):
-        raise DataError(
-            f"{file}: the line above the rows begins with # and has a number for every column: take out the line, or the #"
-        )
+        above = "the line above the rows begins with # and has a number for every column"
+        raise DataError(f"{file}: {above}: take out the line, or the #")
     return cells
 
 

@@ -24,7 +24,7 @@ HF = "hf:"
 
 
 class Encoded(nn.Module):
-    """An encoder and a linear layer on its rows: a classifier as any other, whose embeddings are the encoder's."""
+    """An encoder and a linear layer on its rows: a classifier that has the encoder's rows as embeddings."""
 
     def __init__(self, encoder: nn.Module, head: nn.Module, tokenizer: Any = None) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Encoded(nn.Module):
         setattr(self, READER, tokenizer)  # `badge.predict` uses it where it is given none
 
     def get_base_model(self) -> nn.Module:
-        """The module whose `forward` names the inputs."""
+        """The module that names the inputs in its `forward`."""
         return self.encoder
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:

@@ -5,10 +5,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.batches import as_table
 from badge.outputs import Outputs
+
+IntArray = NDArray[np.int64]
 
 
 @runtime_checkable
@@ -20,7 +23,7 @@ class Trains(Protocol):
     positions `also` in it, and returns positions and rows, or None; the first batch is then picked from that part.
     """
 
-    def fit(self, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator) -> Any: ...
+    def fit(self, examples: Any, labels: IntArray, rng: np.random.Generator) -> Any: ...
 
 
 def prepared(trainer: Any, pool: Any) -> Any:
@@ -28,9 +31,7 @@ def prepared(trainer: Any, pool: Any) -> Any:
     return trainer.prepare(pool) if callable(getattr(trainer, "prepare", None)) else pool
 
 
-def prepared_part(
-    trainer: Any, pool: Any, also: np.ndarray[Any, np.dtype[np.int64]]
-) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Any] | None:
+def prepared_part(trainer: Any, pool: Any, also: IntArray) -> tuple[IntArray, Any] | None:
     """Positions in a part of a large pool and their rows, from a trainer that has `part`; None: only the whole pool."""
     part = getattr(trainer, "part", None)
     return part(pool, also) if callable(part) else None
@@ -41,9 +42,7 @@ def is_estimator(trainer: object) -> bool:
     return hasattr(trainer, "get_params") and hasattr(trainer, "fit")
 
 
-def fit_model(
-    trainer: Any, examples: Any, labels: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator
-) -> Any:
+def fit_model(trainer: Any, examples: Any, labels: IntArray, rng: np.random.Generator) -> Any:
     """A newly trained model. An estimator is cloned first, and every `random_state` in it is set from `rng`."""
     if not is_estimator(trainer):
         return trainer.fit(examples, labels, rng)
@@ -63,6 +62,18 @@ def fit_model(
             many = f"{len(labels)} labelled example{'s' * (len(labels) != 1)}"
             raise ModelError(f"{type(trainer).__name__} cannot be trained on {many}: {reason}") from error
     return estimator
+
+
+def lacks_labels(error: Exception) -> bool:
+    """Whether a training probably failed because there are too few labels: then more of them may help.
+
+    Estimators raise ValueError where a class is missing or has too few examples; LightGBM and CatBoost their own error.
+    Errors of badge are about the call, and others about the machine or the code.
+    """
+    if isinstance(error, ModelError) and isinstance(error.__cause__, Exception):
+        return lacks_labels(error.__cause__)
+    library = type(error).__module__.split(".")[0].lstrip("_")
+    return not isinstance(error, BadgeError) and (isinstance(error, ValueError) or library in ("lightgbm", "catboost"))
 
 
 def _cloned(estimator: Any) -> Any:

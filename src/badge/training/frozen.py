@@ -94,16 +94,15 @@ class Frozen(Linear):
         """
         opened = open_pool(pool)
         encoder, tokenizer = self._opened(texts=_holds_texts(opened))
-        whose = encoders.encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
-        whose += f" {getattr(encoder, 'about', '')} {self.max_length}"
-        encoded = hashlib.sha256(whose.encode(errors="surrogatepass")).hexdigest()
+        which = encoders.encoder_digest(encoder if isinstance(self.encoder, str) else self.encoder, self.name)
+        which += f" {getattr(encoder, 'about', '')} {self.max_length}"
+        encoded = hashlib.sha256(which.encode(errors="surrogatepass")).hexdigest()
         folder = self.keep / f"{encoded[:16]}-{whole_digest(pool, opened)}"
         try:
             folder_for(folder)
         except WriteError as error:
-            raise WriteError(
-                f"{error}; embeddings are kept there: name another folder by Frozen(..., keep=)"
-            ) from error
+            way_out = "name another folder by Frozen(..., keep=)"
+            raise WriteError(f"{error}; embeddings are kept there: {way_out}") from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
             Encoded(encoder, encoders.Rows()),

@@ -15,6 +15,7 @@ from badge.training.trainer import Fit
 
 #: Penalty on the offsets next to that on the weights: so small that it only keeps them finite.
 OFFSET_SHARE = 1e-4
+MOST_ITERATIONS = 300
 
 
 class LinearHead(nn.Linear):
@@ -28,10 +29,10 @@ class LinearHead(nn.Linear):
         self.classes_ = classes
 
 
-def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int = 300) -> tuple[LinearHead, int, float]:
+def fit_linear(examples: Any, labels: Any, l2: float = 1.0) -> tuple[LinearHead, int, float]:
     """(head, iterations, training accuracy) at the minimum of Σ cross-entropy + l2/2 ‖W‖².
 
-    Labels [n, L] of 0 and 1 are those of a multi-label problem: the cross-entropy is then the sum of the labels' binary ones.
+    Labels [n, L] of 0 and 1 are multi-label: the cross-entropy is then the sum of the labels' binary ones.
 
     W acts on examples that are centred and divided by one number, their root mean square, so that `l2` means the same
     for every encoder; both are folded into the head that is returned. The minimum is unique, so nothing is random.
@@ -55,7 +56,7 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0, max_iterations: int 
     x = x - mean
     scale = float(x.square().mean().sqrt()) or 1.0
     x /= scale
-    weight, bias, iterations = _minimise(x, torch.from_numpy(target), len(seen), l2, max_iterations)
+    weight, bias, iterations = _minimise(x, torch.from_numpy(target), len(seen), l2)
     scores = x @ weight.T + bias
     accuracy = float(((scores.argmax(dim=1) if y.ndim == 1 else scores > 0).numpy() == target).mean())
     weight = weight / scale
@@ -85,11 +86,11 @@ def _classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, np.dtype[np.
     return seen, np.searchsorted(seen, labels).astype(np.int64)
 
 
-def _minimise(x: Tensor, y: Tensor, classes: int, l2: float, most: int) -> tuple[Tensor, Tensor, int]:
+def _minimise(x: Tensor, y: Tensor, classes: int, l2: float) -> tuple[Tensor, Tensor, int]:
     weight = torch.zeros(classes, x.shape[1], requires_grad=True)
     bias = torch.zeros(classes, requires_grad=True)
-    options: dict[str, Any] = {"history_size": 20, "line_search_fn": "strong_wolfe", "max_eval": 2 * most}
-    options |= {"max_iter": most, "tolerance_grad": 1e-4, "tolerance_change": 1e-7}
+    options: dict[str, Any] = {"history_size": 20, "line_search_fn": "strong_wolfe", "max_eval": 2 * MOST_ITERATIONS}
+    options |= {"max_iter": MOST_ITERATIONS, "tolerance_grad": 1e-4, "tolerance_change": 1e-7}
     optimizer = torch.optim.LBFGS([weight, bias], **options)
 
     def loss() -> Tensor:

@@ -4,8 +4,8 @@ Protocol, the same for the built-in ones and for `--model mypkg.mod:build`:
 
     build(shape: tuple[int, ...], classes: int) -> torch.nn.Module
 
-`shape` is that of one example: (channels, height, width) for images, (columns,) for tables. The module returns raw
-scores [N, classes] and ends in an `nn.Linear`, whose input is the embedding that badge works with. A build that takes
+`shape` is the shape of one example: (channels, height, width) for images, (columns,) for tables. The module returns raw
+scores [N, classes] and ends in an `nn.Linear`. Its input is the embedding that badge works with. A build that takes
 `width=` can be scaled. The built-in ones have no output bias: f = σ(W·z) is the paper's (section 3), and W's gradient is
 all of the output layer's.
 """

@@ -16,8 +16,7 @@ from badge.core.log import log
 from badge.core.numbers import positive, whole
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.inputs import bind, positional
-from badge.training.examples import Inputs, each, on_device, parts_of
-from badge.training.pixels import take_pixels
+from badge.training.examples import Inputs, each, on_device, parts_of, take_pixels
 from badge.training.shallow import Shallow
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
@@ -28,9 +27,9 @@ _USED = "_badge_trainer_has_this"
 class Fit:
     """What one `Trainer.fit` took.
 
-    `epochs` counts those of abandoned attempts too. `train_accuracy` is that of the returned model's last epoch,
-    counted while it was training. `stopped` is "accuracy" where the target was exceeded and "cap" where `max_epochs`
-    ran out; the head of a `Frozen` encoder, whose epochs are iterations, has "converged".
+    `epochs` includes abandoned attempts. `train_accuracy` is from the returned model's last epoch, counted while it was
+    training. `stopped` is "accuracy" where the target was exceeded and "cap" where `max_epochs` ran out. The head of a
+    `Frozen` encoder has iterations as epochs, and "converged".
     """
 
     epochs: int
@@ -43,8 +42,8 @@ class Fit:
 class Trainer:
     """Trains a new network from scratch on every call of `fit`; nothing is carried over from one call to the next.
 
-    An epoch whose running accuracy exceeds `target` is the last one. An attempt whose best accuracy has stood for `patience`
-    epochs is abandoned for a new initialisation. After `max_epochs` in all, the attempt with the best accuracy is returned.
+    Training ends with the epoch in which the running accuracy exceeds `target`. An attempt without a better accuracy for
+    `patience` epochs is abandoned for a new initialisation. After `max_epochs` in all, the most accurate attempt is returned.
 
     Args:
         build: makes the untrained network, which returns raw scores [n, classes].
@@ -92,8 +91,8 @@ class Trainer:
     def fit(self, examples: Any, labels: Any, rng: np.random.Generator) -> nn.Module:
         """A network trained on `examples` [n, ...] and `labels` [n], in eval mode.
 
-        Labels [n, L] of 0 and 1 are those of a multi-label problem: the loss is then the sum of the labels' binary
-        cross-entropies, and the accuracy that of all of them.
+        Labels [n, L] of 0 and 1 are multi-label: the loss is then the sum of the labels' binary cross-entropies, and the
+        accuracy counts every one of them.
 
         A tuple or dict of tensors is given to a network of several inputs, by position or by name. Images of 0 to 255 in
         uint8 are divided by 255 if the network does not take uint8; the trained network does the same.

@@ -1,7 +1,7 @@
 """The calls of Label Studio's REST interface that picks need. A request waits for a server that restarts.
 
-Label Studio's SDK requires an old numpy, so we do without. There are two kinds of tokens: the legacy token ("Token …"), and
-the personal access token, which is exchanged for a token of a few minutes whenever that has expired.
+Label Studio's SDK requires an old numpy, so we do without. A legacy token is sent as it is ("Token …"). A personal access
+token is exchanged for a token that is valid for a few minutes.
 """
 
 import time
@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from badge.errors import InputError, MissingExtraError, ServerError
+from badge.core.importing import needs
+from badge.errors import InputError, ServerError
 
 #: Tasks or predictions in one request.
 PAGE = 500
@@ -36,10 +37,8 @@ class Client:
         transport: Any = None,
         patient: bool = True,
     ) -> None:
-        try:
+        with needs("Label Studio", "httpx", "label"):
             import httpx
-        except ImportError:
-            raise MissingExtraError("Label Studio", "httpx", "label") from None
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InputError(f"the address {url!r} is not of the form http://host:port")
@@ -59,8 +58,7 @@ class Client:
 
     def settings(self) -> Json:
         """The project: its labelling configuration, sampling and model version."""
-        found: Json = self._json("GET", f"api/projects/{self.project}/")
-        return found
+        return dict(self._json("GET", f"api/projects/{self.project}/"))
 
     def tasks(self) -> Iterator[Json]:
         """All tasks with their annotations, in the order of their ids."""
@@ -78,9 +76,8 @@ class Client:
 
     def people(self) -> dict[int, str]:
         """The names of the users by id."""
-        return {
-            user["id"]: user["email"] or user["username"] or str(user["id"]) for user in self._json("GET", "api/users/")
-        }
+        users = self._json("GET", "api/users/")
+        return {user["id"]: user["email"] or user["username"] or str(user["id"]) for user in users}
 
     def file(self, address: str) -> bytes:
         """A file that a task refers to. Only requests to this server carry the token."""
@@ -101,8 +98,7 @@ class Client:
 
     def versions(self) -> dict[str, int]:
         """The number of predictions of each model version."""
-        found: dict[str, int] = self._json("GET", f"api/projects/{self.project}/model-versions/")
-        return found
+        return dict(self._json("GET", f"api/projects/{self.project}/model-versions/"))
 
     def delete_version(self, version: str) -> None:
         self._json("DELETE", f"api/projects/{self.project}/model-versions/", json={"model_version": version})
@@ -117,9 +113,8 @@ class Client:
         try:
             return answer.json() if answer.content else None
         except ValueError:
-            raise ServerError(
-                f"{self.url} answered {method} {path} with something other than JSON: is it the address of Label Studio?"
-            ) from None
+            what = "something other than JSON: is it the address of Label Studio?"
+            raise ServerError(f"{self.url} answered {method} {path} with {what}") from None
 
     def _request(self, method: str, path: str, signed: bool = True, **arguments: Any) -> Any:
         renewed = False
@@ -165,10 +160,8 @@ class Client:
 
     def _reason(self, status: int, method: str, path: str, answer: Any) -> str:
         if status == 401:
-            return (
-                f"{self.url} refuses the token: it has expired or is another server's; make a new one in Account & "
-                "Settings (a legacy token has to be enabled there)"
-            )
+            new = "make a new one in Account & Settings (a legacy token has to be enabled there)"
+            return f"{self.url} refuses the token: it has expired or is another server's; {new}"
         if status == 403:
             return f"the token's user may not change project {self.project} at {self.url}: ask its owner"
         if status == 404 and path.startswith("api/projects/"):

@@ -1,6 +1,8 @@
-"""The question that a project's labelling configuration asks: its choices, and the field of a task that it is about."""
+"""A project: the question that its labelling configuration asks, and the state of its tasks."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -58,11 +60,89 @@ def layout_of(config: str, control: str | None = None) -> Layout:
         raise InputError(f"<Choices name={name!r}> lets one choose several; badge picks for one class per task")
     classes = tuple(str(choice.get("alias") or choice.get("value")) for choice in tag.iter("Choice"))
     if len(set(classes)) != len(classes) or len(classes) < 2:
-        raise InputError(
-            f"<Choices name={name!r}> has the choices {', '.join(classes) or 'none'}: two or more are needed"
-        )
+        raise InputError(f"<Choices name={name!r}> has {', '.join(classes) or 'no choices'}: two or more are needed")
     about = {str(other.get("name")): other for other in root.iter() if other.get("name")}.get(str(tag.get("toName")))
     if about is None or about.tag not in KINDS or not str(about.get("value", "")).startswith("$"):
         shown = "nothing" if about is None else f"<{about.tag} value={about.get('value')!r}>"
         raise InputError(f"<Choices name={name!r}> is about {shown}: a <Text> or an <Image> with a $field is needed")
     return Layout(name, str(about.get("name")), KINDS[about.tag], str(about.get("value"))[1:], classes)
+
+
+@dataclass(frozen=True)
+class Project:
+    """Tasks that have the field of the question, and the answers of people.
+
+    Each round reads it again from the server: it sees tasks that were relabelled, deleted or skipped meanwhile.
+    """
+
+    layout: Layout
+    items: dict[int, str]  #: task id -> its text, or the address of its image
+    given: dict[int, dict[str, str]]  #: task id -> who -> class
+    skipped: frozenset[int]  #: tasks that somebody skipped and nobody labelled
+    odd: tuple[str, ...] = ()  #: notes about what was left out
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """Task id -> the class that most annotators gave. A tie is no label."""
+        found = {task: majority(by.values()) for task, by in self.given.items()}
+        return {task: label for task, label in found.items() if label is not None}
+
+    @property
+    def open(self) -> list[int]:
+        """Tasks that nobody has annotated: those that can be picked."""
+        return [task for task in self.items if task not in self.given and task not in self.skipped]
+
+    @property
+    def annotations(self) -> int:
+        return sum(map(len, self.given.values()))
+
+    def digest(self, *settings: object) -> str:
+        """A digest of everything that picks depend on. While it stays the same, no new picks are needed."""
+        state = (self.layout, list(self.items), sorted(self.labels.items()), sorted(self.open), settings)
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
+
+
+def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int, str]) -> Project:
+    """The state of a project from its tasks."""
+    items: dict[int, str] = {}
+    given: dict[int, dict[str, str]] = {}
+    skipped: set[int] = set()
+    without: list[int] = []
+    unknown: Counter[str] = Counter()
+    for task in tasks:
+        shown = task["data"].get(layout.field)
+        if not isinstance(shown, str) or not shown.strip():
+            without.append(task["id"])
+            continue
+        items[task["id"]] = shown
+        in_time = sorted(task["annotations"], key=lambda one: one["updated_at"])
+        for annotation in in_time:  # the last answer of a person counts
+            if annotation["was_cancelled"]:
+                skipped.add(task["id"])
+                continue
+            label = layout.choice_of(annotation["result"])
+            if label in layout.classes:
+                given.setdefault(task["id"], {})[_who(annotation, people)] = label
+            elif label is not None:
+                unknown[label] += 1
+            else:
+                skipped.add(task["id"])  # submitted without an answer: do not put it first again
+    notes = [f"{len(without)} tasks (first: {without[0]}) have no {layout.field!r} and are left out"] if without else []
+    notes += [f"{n} annotations say {label!r}, which is no longer a choice" for label, n in unknown.items()]
+    return Project(layout, items, given, frozenset(skipped - given.keys()), tuple(notes))
+
+
+def majority(labels: Iterable[str]) -> str | None:
+    """The most frequent label; None in a tie.
+
+    >>> majority(["a", "b", "a"]), majority(["a", "b"])
+    ('a', None)
+    """
+    (first, most), *rest = Counter(labels).most_common(2)
+    return None if rest and rest[0][1] == most else first
+
+
+def _who(annotation: Mapping[str, Any], people: Mapping[int, str]) -> str:
+    by = annotation["completed_by"]
+    number = by["id"] if isinstance(by, Mapping) else by
+    return people.get(number, f"user {number}")

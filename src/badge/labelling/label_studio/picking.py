@@ -10,16 +10,14 @@ from badge.core.progress import bar
 from badge.core.writing import cache_folder
 from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
-from badge.labelling.label_studio.project import Project
+from badge.labelling.label_studio.layout import Project
 from badge.labelling.label_studio.rounds import Picks
 from badge.labelling.models import trainer_of
 from badge.learner import ActiveLearner
 
 
-def picks_for(
-    client: Client, *, strategy: str, seed: int, encoder: str | None = None, model: str | None = None
-) -> Picks:
-    """Picks by a strategy and a model. The pool leaves out tasks that people skipped or disagree about."""
+def picks_for(client: Client, strategy: str, seed: int, encoder: str | None = None, model: str | None = None) -> Picks:
+    """Picks by a strategy and a new model. The pool leaves out tasks that people skipped or disagree about."""
 
     def pick(project: Project, k: int) -> tuple[list[int], list[str | None], list[str]]:
         labels, layout = project.labels, project.layout

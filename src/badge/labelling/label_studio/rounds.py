@@ -1,9 +1,9 @@
 """One round: read the project, train, pick, put the picks first. `watch` runs rounds while people annotate.
 
 Label Studio serves a project with "Uncertainty sampling" by rising prediction score, among the tasks with predictions of
-the project's current model version, and at random where there are none. So the picks, and only they, get a prediction
-each whose score is their place; the project's model version is set to theirs, and then the predictions of earlier rounds go.
-With several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
+the project's current model version, and at random where there are none. So each pick gets a prediction with its place as the
+score, and no other task has one. The project's model version is set to theirs, and the predictions of earlier rounds go. With
+several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
 """
 
 import time
@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from badge.errors import ServerError
 from badge.labelling.label_studio.client import Client
-from badge.labelling.label_studio.layout import Layout, layout_of
-from badge.labelling.label_studio.project import Project, read
+from badge.labelling.label_studio.layout import Layout, Project, layout_of, read
 
 #: Our model versions start with this. We delete no others.
 PREFIX = "badge-"
@@ -41,7 +40,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Round:
-    """The project as it was read, and the model version whose predictions put the picks first."""
+    """The project as it was read, and the model version that puts the picks first."""
 
     project: Project
     version: str

@@ -35,7 +35,7 @@ _DATA = {
     "mnist": ("MNIST", ("mlp",)),
     "cifar10": ("CIFAR10", ("mlp", "resnet18", "vgg11")),
 }
-#: The two settings whose batches the paper looks into (appendix F).
+#: The two settings in which the paper looks into batches (appendix F).
 _BATCHES = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
 
 
@@ -84,9 +84,8 @@ def figures_of_the_paper() -> Iterator[Theirs]:
     both = tuple(setting for settings in samplers.values() for setting in settings)
     told = "k-means++ and k-DPP: accuracy and seconds"
     yield Theirs(1, f"{told} (the paper does not name the settings)", _of_samplers(both), _pairs(both), ABLATION)
-    yield Theirs(
-        2, "log-determinant and norm of the batches", *_of_batches(("badge", "kdpp", "kcenter-grad")), ABLATION
-    )
+    three = ("badge", "kdpp", "kcenter-grad")
+    yield Theirs(2, "log-determinant and norm of the batches", *_of_batches(three), ABLATION)
     curves = tuple(slug("curves", *setting) for setting in everything)
     yield Theirs(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, all_seven, MAIN)
     yield Theirs(4, "penalty matrix over all settings", ("penalty-all",), all_seven, MAIN)
@@ -106,8 +105,7 @@ def figures_of_the_paper() -> Iterator[Theirs]:
         by_model = tuple(slug(kind, "model", model) for model in models)
         yield Theirs(number, f"{what} by batch size", by_size, all_seven, MAIN)
         yield Theirs(number + 1, f"{what} by network", by_model, all_seven, MAIN)
-    four = ("badge", "kdpp", "kcenter-grad", "conf")
-    yield Theirs(24, "log-determinant and norm of the batches, with conf", *_of_batches(four), ABLATION)
+    yield Theirs(24, "log-determinant and norm of the batches, with conf", *_of_batches((*three, "conf")), ABLATION)
     for number, (data, settings) in enumerate(samplers.items(), start=25):
         yield Theirs(number, f"{told}, {_DATA[data][0]}", _of_samplers(settings), _pairs(settings), ABLATION)
 
@@ -126,7 +124,7 @@ def _of_batches(strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tup
 
 
 def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
-    """The index: for every figure of the paper those of `drawn` that are its counterparts, and what is missing.
+    """The index: for every figure of the paper its counterparts among `drawn`, and what is missing.
 
     >>> from badge.stats import example
     >>> row = counterparts(example(), ["curves-letter-mlp-100"])[5]

@@ -61,7 +61,7 @@ def section(study: Study) -> Section:
 
 
 def typical(saved: LabelsSaved) -> tuple[Saving, ...]:
-    """One entry per strategy: the medians over the settings; of one setting that setting's own, which have an interval."""
+    """One entry per strategy: the medians over the settings, or the entries of the only setting, which have an interval."""
     return saved.medians if len({entry.setting for entry in saved.savings}) > 1 else saved.savings
 
 
