@@ -33,10 +33,7 @@ Message = list[Record] | tuple[int, int, float] | Outcome
 
 
 class RayCells:
-    """Runs cells on a Ray cluster; their journals are written here, in `folder`.
-
-    `workers` bounds how many run at a time (default: what the cluster has room for).
-    """
+    """Runs cells on a Ray cluster, at most `workers` at a time; their journals are written here, in `folder`."""
 
     def __init__(self, folder: Path, workers: int | None = None, address: str | None = None) -> None:
         self.folder, self.workers, self.address = folder, workers, address

@@ -9,8 +9,7 @@ from badge.errors import InputError
 def chosen(mask: Tensor) -> Tensor:
     """Positions where a mask holds, for work that does no harm elsewhere.
 
-    On a device these are all positions. To learn how many there are the host would wait for the device, which takes longer
-    than the work.
+    On a device these are all positions: to learn how many hold, the host would wait for longer than the work takes.
     """
     return mask.nonzero()[:, 0] if mask.device.type == "cpu" else torch.arange(len(mask), device=mask.device)
 

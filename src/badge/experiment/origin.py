@@ -64,10 +64,7 @@ def data_digest(dataset: Dataset) -> str:
 
 @lru_cache(maxsize=64)  # of the code as it was when this process loaded it
 def code_digest(path: str) -> str:
-    """A digest of the module of "package.module:function" and of those beside it that it imports, directly or not.
-
-    Comments, blank lines and docstrings do not count.
-    """
+    """A digest of the module of "package.module:function" and of those that it imports, without comments and docstrings."""
     imported("part", path)
     name = path.partition(":")[0]
     file = getattr(importlib.import_module(name), "__file__", None)

@@ -27,15 +27,13 @@ def run_cells(
 ) -> list[Outcome]:
     """Run all cells that are not finished; the outcomes of those that failed.
 
-    Without an executor they run one after another in this process; without a display, one on standard error follows.
-
     Data sets are loaded here first: a download happens once, and one that cannot be had fails its cells at once.
 
     Args:
         cells: what to run.
         folder: where the journals are.
-        executor: `Serial()`, `Processes(n)` or one's own; None: `Serial()`.
-        display: what shows the progress; None: a new one.
+        executor: `Serial()`, `Processes(n)` or one's own; None: one after another in this process.
+        display: what shows the progress; None: one on standard error.
 
     Returns:
         The outcomes of cells that failed; [] when all went well.

@@ -69,10 +69,7 @@ class Contents:
 
 
 def scan(data: bytes, last: Last | str | None = None, before: int = 0) -> Contents:
-    """Read a file to its end or its first problem; `last` is what the file beside it says about its last line.
-
-    `before`: the number of lines that stand before `data`, and are sound.
-    """
+    """Read a file to its end or its first problem. `last`: from the file beside it; `before`: sound lines before `data`."""
     found = Contents()
     *lines, tail = data.split(b"\n")
     try:

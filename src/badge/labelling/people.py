@@ -79,10 +79,7 @@ class People:
         return list(self._named.values())
 
     def add(self, name: str, role: str | None = None, renew: bool = False) -> Person:
-        """A person with a link; one who is known keeps it, and the role unless another is given.
-
-        A link that was taken back stays so, unless `renew` asks for a new one.
-        """
+        """A person with a link. A known one keeps link and role, unless a role or a new link (`renew`) is asked for."""
         name = plain_name(name)
         if role not in (None, *ROLES):
             raise InputError(f"the role of {name} is {role!r}; roles are {', '.join(ROLES)}")

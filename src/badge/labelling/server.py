@@ -45,13 +45,9 @@ def app_of(
     suggested: str = "",
     public: str | None = None,
     guidelines: str = "",
-    model: Path = Path("model"),
+    model: Path = Path("model"),  # the folder to which the trained model is saved
 ) -> Any:
-    """The ASGI application.
-
-    `suggested` is offered as the name of a new visitor, `public` is the address of a proxy, and the trained model is saved
-    to the folder `model`.
-    """
+    """The ASGI application. `suggested` is offered as the name of a new visitor, `public` is the address of a proxy."""
     with needs("the labelling page", "starlette", "label"):
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool

@@ -20,14 +20,11 @@ ID, TEXT = "id", "text"
 
 @dataclass(frozen=True)
 class Source:
-    """A pool, the ids of its items (None: their positions), and what to show of each.
-
-    `pool` is a list of texts, an `ImageFolder` or a list of dicts (rows); it is what a trainer gets.
-    """
+    """A pool, the ids of its items, and what to show of each."""
 
     kind: Kind
-    pool: Any
-    ids: list[Id] | None
+    pool: Any  #: what a trainer gets: a list of texts, an `ImageFolder` or a list of dicts (rows)
+    ids: list[Id] | None  #: None: their positions
     extra: Sequence[dict[str, Any]] | None = None  #: of texts, the other columns
     understood: str = ""  #: how the file was read, in one line
     labels: list[str] | None = None  #: labels that exist already; "": none

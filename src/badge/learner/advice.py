@@ -131,7 +131,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 
 def advice(stability: Sequence[Stop], given: History, labels: int, one_class: str | None = None) -> Advice:
-    """Stabilising predictions (Bloodgood & Vijay-Shanker 2009) and prequential accuracy, and what they say.
+    """Stabilising predictions (Bloodgood & Vijay-Shanker 2009), prequential accuracy, and what they say.
 
     `one_class`: the sentence that all labels are of one class, where they are.
     """

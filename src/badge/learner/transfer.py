@@ -93,7 +93,7 @@ def imported(
             plain = _id(row[id], ledger.ids)
             votes, people = _votes(row)
             one = row.get(by or "by") or None
-            given: dict[str | None, Any] = {**votes} or {one: _label(row[label], ledger.classes)}
+            given = {p: votes[p] for p in votes} if votes else {one: _label(row[label], ledger.classes)}
             for person, said in given.items():
                 calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
                 ids, labels = told.setdefault((person, people), ([], []))

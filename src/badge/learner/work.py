@@ -216,10 +216,7 @@ class Work:
             raise InputError(f"there will be no embeddings: {why}")
 
     def _without_model(self, state: Snapshot, k: int, reason: str | None, one_class: str | None) -> e.Ask:
-        """A batch before there is a model: by the strategy for a cold start, or uniformly.
-
-        With labels of one class, a frozen encoder's embeddings are covered: rare classes are the ordinary case.
-        """
+        """A batch before there is a model: by the strategy for a cold start, or uniformly."""
         rng, cold = derive(self.seed, "ask", state.round), self.first
         if one_class and cold is None and hasattr(self.trainer, "prepare"):
             cold = strategies.get("kmeanspp"), None

@@ -42,16 +42,14 @@ def build(
 ) -> Report:
     """Write `report.html`, `figures/` (SVG) and the CSV files into the folder `out`.
 
-    `workers`: processes that draw; None takes one per core, at most four. Above one, call from under
-    `if __name__ == "__main__":`, as with every use of `multiprocessing`.
-
     Args:
         results: what `badge.stats.load` gave.
         out: the folder; it is made where it is missing.
         strategies: which to compare; None: the paper's, and the user's own.
         source: where the results are from, for the page.
         progress: draw a bar on standard error.
-        workers: processes that draw; None: one per core, at most four.
+        workers: processes that draw; None: one per core, at most four. Above one, call from under
+            `if __name__ == "__main__":`, as with every use of `multiprocessing`.
         formats: "png", "pdf" or both: figures in these formats too, which takes longer than all the rest.
 
     Returns:

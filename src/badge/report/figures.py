@@ -144,11 +144,8 @@ def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
 
 
 def _markers(line: Line, phase: float, steps: bool) -> list[int]:
-    """All points of a short curve; else about MARKERS, apart from other curves' markers, and points that stand alone.
-
-    A step curve's two ends lie at the edges of the plot and have none.
-    """
-    if steps:
+    """All points of a short curve; else about MARKERS, apart from other curves' markers, and points that stand alone."""
+    if steps:  # the two ends lie at the edges of the plot
         inner = len(line.x) - 2
         return list(range(1, inner + 1, max(1, math.ceil(inner / MARKERS))))
     if len(line.x) <= 2 * MARKERS:

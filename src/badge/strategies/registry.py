@@ -18,11 +18,9 @@ PAPER = list(PAPER_STRATEGIES)
 def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
     """The strategy of a name (a fresh one where it has memory), a user's "package.module:function", or the object itself.
 
-    `bias=True`: on gradients with respect to the output bias too, for strategies that have a parameter of that name.
-
     Args:
         strategy: a name, "package.module:function", or the object itself.
-        bias: look at the gradient of the output layer's bias too.
+        bias: look at the gradient of the output layer's bias too, with strategies that have this parameter.
 
     Returns:
         A callable (outputs, k, rng, labeled=None) -> positions.

@@ -103,10 +103,7 @@ def _highest(outputs: Outputs, score: Score, of_labels: Score, k: int, rng: Gene
 
 
 def _of_rows(multilabel: bool, score: Score, of_labels: Score) -> Score:
-    """The score of rows of probabilities.
-
-    `of_labels` is its form for multi-label outputs, a function of each label's larger probability max(p_l, 1 − p_l).
-    """
+    """The score of rows of probabilities; of multi-label ones `of_labels`, given max(p_l, 1 − p_l) for each label."""
 
     def of_rows(p: Tensor) -> Tensor:
         if multilabel:

@@ -217,12 +217,9 @@ def _check_scores(scores: Any, classes: int, labels: bool) -> None:
 
 
 def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
-    """A random permutation in pieces of `batch_size`; a last piece of one joins the one before it.
-
-    BatchNorm cannot be trained on one example. The permutation is drawn on the CPU, so that it is the same everywhere.
-    """
+    """A random permutation in pieces of `batch_size`, drawn on the CPU, so that it is the same everywhere."""
     batches = list(torch.split(torch.randperm(n).to(device), batch_size))
-    if len(batches) > 1 and len(batches[-1]) == 1:
+    if len(batches) > 1 and len(batches[-1]) == 1:  # BatchNorm cannot be trained on one example
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
 

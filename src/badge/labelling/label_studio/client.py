@@ -23,18 +23,15 @@ Json = dict[str, Any]
 
 
 class Client:
-    """One project on one server. `on_wait(seconds, reason)` is called before each wait; `transport` is for tests.
-
-    Without `patient`, an address that has never answered is an error at once.
-    """
+    """One project on one server. Without `patient`, an address that has never answered is an error at once."""
 
     def __init__(
         self,
         url: str,
         project: int,
         token: str,
-        on_wait: Callable[[float, str], None] = lambda seconds, reason: None,
-        transport: Any = None,
+        on_wait: Callable[[float, str], None] = lambda seconds, reason: None,  # called before each wait
+        transport: Any = None,  # for tests
         patient: bool = True,
     ) -> None:
         with needs("Label Studio", "httpx", "label"):
