@@ -27,8 +27,7 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.place import Placed, RayPlace
-from badge.cluster.place import Resources
+from badge.cluster.place import Placed, RayPlace, Resources
 from badge.cluster.session import connected
 from badge.cluster.shards import RayShards
 from badge.core.rows import Here
