@@ -23,7 +23,8 @@ def stored_names(names: Any, column: str) -> NDArray[Any]:
     if array.dtype.kind == "O" and all(isinstance(name, str) for name in array):
         array = array.astype(np.str_)
     if array.dtype.kind != "U" or array.ndim != 1 or any("\0" in name for name in array.tolist()):
-        raise InputError(f"the column {column!r} cannot name rows: {array.dtype} is neither whole numbers nor texts")
+        wanted = "whole numbers or texts are needed"
+        raise InputError(f"the column {column!r} cannot name rows: {wanted}, not {array.dtype}")
     return np.char.encode(array, "utf-8")
 
 

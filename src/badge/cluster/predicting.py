@@ -92,7 +92,8 @@ def predict(
     how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
     place, copied = parts.place_of(out, "out"), pickled(model, "the model", ModelError)
     each = Resources.of(num_cpus, num_gpus, memory)
-    job = Job(place, id, copied, pickled(how, "the tokenizer or processor", ModelError), _half(model), each.threads)
+    half = isinstance(model, nn.Module) and model_dtype(unwrap(model)) == torch.float16
+    job = Job(place, id, copied, pickled(how, "the tokenizer or processor", ModelError), half, each.threads)
     workers = None if workers is None else whole(workers, "workers")
     with connected(address) as ray:
         plan = dataset if isinstance(dataset, Plan) else pieces.plan(ray, dataset, id)
@@ -258,7 +259,3 @@ def _check_made(directory: Path | Far, plan: Plan, made: Sequence[Part]) -> None
         if not parts.is_there(directory, part):
             missing = f"{directory}/{part.name} was written by a worker and is not here"
             raise InputError(f"{missing}: all nodes must see the directory out=")
-
-
-def _half(model: Any) -> bool:
-    return isinstance(model, nn.Module) and model_dtype(unwrap(model)) == torch.float16

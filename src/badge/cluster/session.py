@@ -47,9 +47,8 @@ def connected(address: str | None = None) -> Iterator[Any]:
             _in_time(lambda: ray.init(address=address, **options))
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split())[:200]
-        way_out = (
-            "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the token here"
-        )
+        token = "one that asks for a token needs RAY_AUTH_MODE=token and the token here too"
+        way_out = f"start one with `ray start --head`; {token}"
         raise ClusterError(f"no Ray cluster at {address!r} ({reason}): {way_out}") from error
     try:
         yield ray

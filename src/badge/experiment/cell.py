@@ -32,7 +32,6 @@ from badge.journal import Journal
 from badge.journal.runs import Data, End, Resume, Round, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
-from badge.outputs import Outputs
 from badge.strategies import ALBL
 from badge.strategies.explain import log_det
 from badge.training import Frozen, networks
@@ -254,12 +253,14 @@ def _round(number: int, learner: ActiveLearner, trainer: Any, cell: Cell, datase
     # its pass, and the rest costs little.
     unread = not strategies.declaration(strategies.get(learner.strategy)).reads and isinstance(trainer, Trainer)
     batch = predict(model, torch.from_numpy(dataset.X_train[ids])) if unread else learner.outputs[ids]
-    mean_norm, diversity = _mean_norm_and_log_det(batch)
+    features = gradient_embedding(batch)  # as in `badge.explain`, without its numbers about the whole pool
+    rows = features.rows(torch.arange(len(batch), device=batch.device))
+    diversity = log_det(rows, features.rank_bound)
     return replace(
         record,
         predict_seconds=predict_seconds + learner.seconds["predict"],
         select_seconds=learner.seconds["select"],
-        mean_norm=mean_norm,
+        mean_norm=float(rows.double().sq_norms().sqrt().mean()),
         log_det=diversity if math.isfinite(diversity) else None,
         picked=ids.tolist(),
         seconds=time.perf_counter() - started,
@@ -274,13 +275,6 @@ def _by_class(said: np.ndarray[Any, Any], dataset: Dataset) -> dict[str, float]:
     rare = np.argsort(sizes, kind="stable")[: max(1, dataset.classes // 3)]
     f1, recall = 2 * right / np.maximum(there + told, 1), right / np.maximum(there, 1)
     return {"macro_f1": float(f1.mean()), "rare_recall": float(recall[rare].mean())}
-
-
-def _mean_norm_and_log_det(batch: Outputs) -> tuple[float, float]:
-    """Mean norm and log-determinant as in `badge.explain`, without its numbers about the whole pool."""
-    features = gradient_embedding(batch)
-    rows = features.rows(torch.arange(len(batch), device=batch.device))
-    return float(rows.double().sq_norms().sqrt().mean()), log_det(rows, features.rank_bound)
 
 
 def dataset_of(cell: Cell) -> Dataset:

@@ -1,6 +1,7 @@
 """Batches from the part of a large pool that its trainer prepares first, while the rest is prepared."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ class Part:
 
     def __init__(self, whole: Work, places: IntArray, rows: Any) -> None:
         self.places, self._ids = places, whole.ids
-        self._work = Work(rows, Ids(len(places)), _Trains(whole.trainer), whole.predict, whole.seed)
+        trainer = SimpleNamespace(fit=whole.trainer.fit)  # without `prepare`: the rows are prepared already
+        self._work = Work(rows, Ids(len(places)), trainer, whole.predict, whole.seed)
         self._work.use(whole.given)
         self._work.first = whole.first
 
@@ -61,10 +63,3 @@ class Part:
     def probabilities(self, positions: IntArray) -> Tensor | None:
         """What the last model says about rows of the part."""
         return self._work.probabilities(self._rows(positions))
-
-
-class _Trains:
-    """A trainer for examples that are prepared already."""
-
-    def __init__(self, trainer: Any) -> None:
-        self.fit = trainer.fit

@@ -111,14 +111,11 @@ def accuracy_lines(results: Results, setting: Setting, strategies: Sequence[str]
     lines = mean_lines(means, 100.0)
     window = zoom_window(lines) if zoom else None
     if window is not None:  # points outside the window would only fill the file; one on each side leads the line in
-        lines = tuple(line.part(_around(line.x, *window[:2])) for line in lines)
+        edges = [(np.searchsorted(line.x, window[0]), np.searchsorted(line.x, window[1], "right")) for line in lines]
+        lines = tuple(line.part(slice(max(a - 1, 0), b + 1)) for line, (a, b) in zip(lines, edges, strict=True))
     name = slug("curves", *setting, *(["zoomed"] if zoom else []))
     title = f"{setting}{', zoomed' if zoom else ''}"
     return Lines(name, title, "number of labels", "test accuracy (%)", lines, window)
-
-
-def _around(x: NDArray[np.float64], x0: float, x1: float) -> slice:
-    return slice(max(int(np.searchsorted(x, x0)) - 1, 0), int(np.searchsorted(x, x1, side="right")) + 1)
 
 
 def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | None:
