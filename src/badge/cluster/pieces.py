@@ -90,7 +90,7 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
 
 
 def inputs_of(batch: Mapping[str, NDArray[Any]]) -> Any:
-    """The columns of a batch as a pool; a single one by itself, so that its name does not matter."""
+    """The columns of a batch as a pool; of one column its values, so that its name does not matter."""
     columns = {name: _plain(values) for name, values in batch.items() if name not in LABEL_KEYS}
     return next(iter(columns.values())) if len(columns) == 1 else columns
 

@@ -52,7 +52,7 @@ class Resources:
         return max(1, int(cpus(ray) / wanted.get("num_cpus", 1.0)))
 
     def bundle(self, ray: Any, shards: int) -> dict[str, float]:
-        """What is reserved for each of `shards`: a core, or what there is of one where shards outnumber the cores."""
+        """What is reserved for each of `shards`: a core, or a part of one where shards outnumber the cores."""
         core = int(1e4 / -(-shards // cpus(ray))) / 1e4 if self.num_cpus is None else self.num_cpus
         wanted = {"CPU": core, "GPU": self.num_gpus, "memory": self.memory}
         return {name: value for name, value in wanted.items() if value}

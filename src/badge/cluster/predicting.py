@@ -60,8 +60,7 @@ def predict(
     """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
 
     Args:
-        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
-            where the cluster has some.
+        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy.
         dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
         out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
             interrupted continues: finished parts are not made again.

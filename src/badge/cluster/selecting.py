@@ -51,10 +51,8 @@ def select_from(
         labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
         exclude: positions that have labels already, or a mask of them. They are never picked.
         bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
-        shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
-            depends on it.
-        num_cpus: cores that are reserved for each shard, which are its threads too; None: 1, less where shards outnumber
-            the cores; 0: none.
+        shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
+        num_cpus: cores (and threads) of each shard; None: 1, less where shards outnumber the cores; 0: none reserved.
         num_gpus: GPUs that are reserved for each shard; None: none.
         memory: bytes that are reserved for each shard; None: not reckoned with.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
@@ -141,8 +139,7 @@ def select(
     """`badge.cluster.predict` and `badge.cluster.select_from` in one: positions of the k rows to label next.
 
     Args:
-        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy, on its GPU
-            where the cluster has some.
+        model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy.
         dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
         k: number of rows to pick.
         out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
@@ -152,8 +149,7 @@ def select(
         labeled: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
         exclude: positions that have labels already, or a mask of them. They are never picked.
         bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
-        shards: number of actors that the pool is spread over; None: one per core, fewer where the pool is small. No pick
-            depends on it.
+        shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
         num_cpus: cores of each copy of the model and of each shard, which are its threads too; None: 1.
         num_gpus: GPUs of each copy and of each shard; None: 1 for a copy where the cluster has some.
         memory: bytes of each copy and of each shard; None: not reckoned with.

@@ -1,4 +1,4 @@
-"""A Ray cluster to work on: the one that is there, or one of this machine for as long as it is needed."""
+"""A Ray cluster to work on: a running one, or one on this machine for as long as it is needed."""
 
 import importlib
 import logging

@@ -100,7 +100,7 @@ def fetched(ray: Any, refs: Any) -> Any:
 
 
 def watched(ray: Any, items: Iterable[Item], what: str) -> Iterator[Item]:
-    """`items`, gone through in a thread, so that the end of the cluster ends the waiting for the next."""
+    """`items`, read by a thread, so that the end of the cluster ends the wait for the next one."""
     arrived: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=64)
 
     def pump() -> None:

@@ -278,7 +278,7 @@ def _by_class(said: np.ndarray[Any, Any], dataset: Dataset) -> dict[str, float]:
 
 
 def dataset_of(cell: Cell) -> Dataset:
-    """The data set of a cell; a worker keeps the last one, because a grid goes through its strategies innermost."""
+    """The data set of a cell; a worker keeps the last one, because strategies are the inner loop of a grid."""
     if isinstance(own := held(cell.data), Dataset):
         return own
     return load(cell.data, cell.seed, cell.raw, cell.text, cell.label, cell.encoder)

@@ -35,7 +35,7 @@ class Last:
     def problem(self, data: bytes, events: int, before: int = 0) -> tuple[int, str] | None:
         """The line that is wrong in a journal with this number of events, and why; None: all that was written is there.
 
-        `before`: the number of those events that stand before `data`, and are sound.
+        `before`: the number of sound events before `data`.
 
         >>> one, two = b'{"n":1, "event":"skip"}', b'{"n":2, "event":"skip"}'
         >>> last = Last(digest(one), 2, digest(two))

@@ -49,7 +49,7 @@ def _digest(fd: int, size: int) -> str:
 
 
 def read_snapshot(journal: Path, fd: int) -> Snapshot | None:
-    """The snapshot of the journal that is open as `fd`; None where there is none, or none of this file."""
+    """The snapshot of the journal that is open as `fd`; None: there is none, or it is of another file."""
     path = beside(journal, STATE)
     try:
         if path.is_symlink() or not path.is_file():

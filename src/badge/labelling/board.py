@@ -25,7 +25,7 @@ POINTS, WINDOW = 60, 50
 SHARE = 0.1
 #: seconds of computing that are not worth waiting for
 NO_COST = 0.01
-#: class -> its description, key and colour, as far as they are given
+#: class -> its description, key and colour, if given
 About = dict[str, dict[str, str]]
 
 

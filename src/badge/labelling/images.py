@@ -168,7 +168,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def png_size(path: Path) -> tuple[int, int] | None:
-    """Width and height of a PNG; None: it is none."""
+    """Width and height of a PNG; None for other files."""
     with path.open("rb") as file:
         head = file.read(24)
     return struct.unpack(">II", head[16:24]) if head[:8] == SIGNATURE and len(head) == 24 else None

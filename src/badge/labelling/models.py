@@ -36,7 +36,7 @@ IntArray = NDArray[np.int64]
 TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART, FEW_TEXTS = 256, 20_000, 10_000, 5_000, 200
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
-#: files of which a progress bar is shown
+#: above this number of files a progress bar is shown
 MANY_FILES = 100
 #: values of a column of a table that become columns of their own; rarer ones share one
 MOST_VALUES = 20

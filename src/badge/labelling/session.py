@@ -271,7 +271,7 @@ class Session:
         }
 
     def _suggested(self, id: Id) -> Any:
-        """What the file suggests for an item, as far as it names classes."""
+        """The classes that the file suggests for an item."""
         said = self.items.suggested(id)
         if said is None or not self.team.multilabel:
             return said if said in self.learner.classes else None

@@ -27,7 +27,7 @@ def reasons(why: Explanation, pool: int) -> list[str]:
     texts = []
     for confidence, distance, covered in zip(why.confidence, why.nearest, why.coverage, strict=True):
         parts = [_unsure(float(confidence)), _new(float(distance), middle)]
-        if covered > 1 and confidence <= SURE:  # items of which it is sure lie together, near whatever is picked there
+        if covered > 1 and confidence <= SURE:  # items that it is sure of lie together, near any pick there
             parts.append(f"{int(covered):,} of {pool:,} items are nearest to it.")
         texts.append(" ".join(parts))
     return texts

@@ -68,7 +68,7 @@ COLUMNS = [field.name for field in fields(Given)]
 
 
 class Story:
-    """The labels in a journal's events, as far as it was read; `History` of what there is now.
+    """Reads a journal's events, a few at a time; `read` gives the `History` so far.
 
     >>> told = e.Tell(ids=[3], labels=["cat"], by="ann")
     >>> [(row.id, row.label, row.by) for row in Story().read([told])]

@@ -103,7 +103,7 @@ class ActiveLearner:
         recorded = isinstance(seed, str) and seed == "recorded"
         if not recorded:
             generator(seed)  # type: ignore[arg-type]  # refuses what is not a seed
-        strategies.get(strategy)  # refuses what is none, before anything is written
+        strategies.get(strategy)  # refuses an unknown strategy, before anything is written
         if first is None and strategy == "auto" and (embeddings is not None or hasattr(trainer, "prepare")):
             first = "typiclust"
         cold = first_batch(first, embeddings, trainer, n)
@@ -135,7 +135,7 @@ class ActiveLearner:
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None
         self._part: Part | None = None  # of a large pool, while the page waits for the rest of it
-        self._story: Story | None = None  # as far as `history` was read
+        self._story: Story | None = None  # of what `history` has read
 
     # -- ask and tell --------------------------------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ class ActiveLearner:
         Raises:
             UnknownNameError: there is no strategy of this name.
         """
-        strategies.get(strategy)  # refuses what is none
+        strategies.get(strategy)  # refuses an unknown strategy
         with self._work.busy():
             event = self._book.write(lambda ledger: (e.Use(strategy=describe(strategy)), ()))
             self._work.use(strategy)

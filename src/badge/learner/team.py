@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TestPoint:
-    """One model on the test sample, as far as that is labelled now."""
+    """One model on the labelled part of the test sample."""
 
     __test__ = False  #: not a test of pytest
 

@@ -16,8 +16,8 @@ from badge.strategies.uncertainty import Power, entropies
 def mean_of(members: Iterable[Outputs]) -> Outputs:
     """The mean probabilities of several outputs of one pool, which `bald` can pick from; embeddings are the first one's.
 
-    Members are gone through once, and of each row the mean and one number are kept: a generator of outputs never has more
-    than one of them in memory.
+    Members are read once, and the mean and one number of each row are kept: of a generator of outputs one at a time is in
+    memory.
 
     >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
     >>> pair.probabilities.tolist(), [round(float(x), 4) for x in mutual_information(pair)]

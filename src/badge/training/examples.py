@@ -85,7 +85,7 @@ WHITE = 255
 
 
 def take_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """From now on `model` takes `uint8`, divided by 255, unless it takes it by itself; tried on a few examples.
+    """From now on `model` takes `uint8`, divided by 255, unless the network itself takes `uint8`; tried on a few examples.
 
     `badge.predict` refuses to guess how images were scaled for a network that was trained elsewhere. Here the same hook
     scales them when the network trains and when it predicts.
