@@ -173,10 +173,7 @@ class Network:
                 raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
             h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
         h = h if self.embeddings else NOT_ASKED
-        scores = links.scores(logits, self.head.link, call)
-        if self.device.type == "cpu":
-            return Said(scores, h, bool(self.labels), self.link, self.vouched)
-        return Said(self.link(scores), h, bool(self.labels))
+        return Said(links.scores(logits, self.head.link, call), h, bool(self.labels), self.link, self.vouched)
 
     def _found_head(self, calls: list[heads.Call], logits: Tensor, returned: Tensor | None) -> heads.Head:
         try:

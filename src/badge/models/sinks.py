@@ -131,7 +131,8 @@ class Store:
         return None
 
     def write(self, said: Said) -> None:
-        p, h, self.writer.multilabel = said.probabilities, said.embeddings, said.multilabel
+        p = None if said.scores is None else said.link(said.scores.cpu())
+        h, self.writer.multilabel = said.embeddings, said.multilabel
         if isinstance(h, SparseRows) and p is not None:
             for part in chunks(h, CHECK_BYTES):  # files hold dense rows
                 self.write(Said(p[part], h[part], said.multilabel))

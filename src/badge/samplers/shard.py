@@ -18,10 +18,12 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses, by_norms
 from badge.samplers.nearest import Bounds, Centres, Tuning
 
-#: A glance at the whole pool for fewer than GLANCE new centres costs as much as for GLANCE, because all rows are read.
+#: A glance for fewer than GLANCE new centres costs as much as for GLANCE, because rows are read.
 GLANCE = 16
 #: Rows that furthest-first has ahead of all others before it answers.
 SETTLED = 64
+#: A glance looks at the rows whose bounds are above this share of the largest ones: those are picked next.
+LARGE = 0.8
 #: What a round of furthest-first costs beside its distances, in distances.
 OVERHEAD = 2**18
 
@@ -104,6 +106,8 @@ class Shard:
         self.envelope: Envelope | None = None
         self.masses: Masses | None = None
         self.spent = 0  # on single rows since the last glance, in centres compared
+        self.glanced, self.wide = 0, len(self.features)  # centres and rows at the last glance
+        self.level = 0.0  # the largest bound outside the rows that were last brought up to date
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -164,19 +168,21 @@ class Shard:
         self._hear(news)
         bounds = self.bounds
         if first:
-            bounds.glance(self.tuning.anchors)
+            self.glanced = bounds.first_glance(self.tuning.anchors)
         while True:
-            # Glance at the whole pool when single rows have cost more than that since the last glance.
-            if self.spent >= len(self.features) * max(self.centres.count - bounds.glanced, GLANCE):
-                bounds.glance()
+            new = self.centres.count - self.glanced
+            # Glance at all rows of large bounds when single rows have cost more than that since the last glance.
+            if self.spent >= self.wide * max(new, GLANCE):
+                self.wide, self.glanced = bounds.glance(LARGE * self.level), self.centres.count
                 self.spent = 0
             ids, outside, outside_id = _largest(bounds.sq_dists, size)
+            self.level = outside
             stale = bool((bounds.seen[ids] < self.centres.count).any())
             # Rows that turn out to be nearer than what is outside need not be followed further.
             exact, found = bounds.update(
                 ids, torch.from_numpy(ids).to(self.features.device), np.nextafter(outside, -np.inf)
             )
-            self.spent += size * (self.centres.count - bounds.glanced) + OVERHEAD
+            self.spent += size * new + OVERHEAD
             if not stale or np.count_nonzero(found.numpy() > outside) >= min(SETTLED, size):
                 break
         return Top(self.start + ids, exact.rows.on("cpu"), found, outside, self.start + outside_id)

@@ -69,7 +69,7 @@ class Bounds:
         self.features, self.centres, self.tuning = features, centres, centres.tuning
         self.sq_dists = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
         self.seen = np.zeros(n, dtype=np.int32)
-        self.glanced = 0
+        self.glanced = np.zeros(n, dtype=np.int32)  # centres that a glance has compared each row with
         self.room = torch.empty(0, dtype=features.dtype, device=device)  # for products
 
     def at(self, index: Tensor) -> Tensor:
@@ -98,22 +98,38 @@ class Bounds:
             for index in torch.split(rows, self.tuning.tile) if len(rows) else ():
                 self.update(index.cpu().numpy(), index)
 
-    def glance(self, most: int | None = None) -> None:
-        """Lower all bounds by the centres since the last glance (or `most` of them): one pass over the pool.
+    def first_glance(self, most: int) -> int:
+        """Lower all bounds by all centres, or by `most` of them, which do not count; the number of those that do."""
+        some = torch.arange(self.centres.count, device=self.sq_dists.device)
+        if len(some) > most:
+            some = some[torch.linspace(0, len(some) - 1, most, device=some.device).long()]
+        else:
+            self.glanced[:] = self.centres.count
+        self._glance(list(self.features.tiles(LARGE_TILE_BYTES, beside=len(some))), some)
+        return self.centres.count if len(some) == self.centres.count else 0
+
+    def glance(self, above: float) -> int:
+        """Lower the bounds above `above` by the centres since the last glance at each row; the number of these rows.
 
         These are upper estimates, and no row counts as having seen the centres.
         """
-        some = torch.arange(self.glanced, self.centres.count, device=self.sq_dists.device)
-        if most is not None and len(some) > most:
-            some = some[torch.linspace(0, len(some) - 1, most, device=some.device).long()]
-        else:
-            self.glanced = self.centres.count
+        index = chosen(self.sq_dists > above)
+        ids, count = index.cpu().numpy(), self.centres.count
+        for since in np.unique(self.glanced[ids]).tolist():
+            group = index[torch.from_numpy(self.glanced[ids] == since).to(index.device)]
+            some = torch.arange(since, count, device=index.device)
+            size = max(1, LARGE_TILE_BYTES // ((self.features.width + len(some)) * self.features.dtype.itemsize))
+            self._glance(torch.split(group, size), some)
+        self.glanced[ids] = count
+        return len(ids)
+
+    def _glance(self, tiles: Sequence[slice | Tensor], centres: Tensor) -> None:
         lens = Lens(origin=self.centres.lens.origin)
-        for ids in torch.split(some, self.tuning.part) if len(some) else ():
-            centres = lens(self.centres.exact.rows[ids])
-            for tile in self.features.tiles(LARGE_TILE_BYTES, beside=len(ids)):
+        for some in torch.split(centres, self.tuning.part) if len(centres) else ():
+            views = lens(self.centres.exact.rows[some])
+            for tile in tiles:
                 rows = lens(self.features.rows(tile), self.features.sq_norms[tile])
-                torch.minimum(self.sq_dists[tile], lens.nearest(rows, centres), out=self.sq_dists[tile])
+                self.sq_dists[tile] = torch.minimum(self.sq_dists[tile], lens.nearest(rows, views))
 
     def _lower(self, ids: NDArray[np.int64], index: Tensor, exact: Exact, enough: Tensor, decide: bool) -> Tensor:
         """Compare rows with the centres that they have not seen; what is known of their squared distances after that.
