@@ -16,9 +16,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import badge
 from badge.labelling import models
-from badge.labelling.encoders import installed_encoder, spread
+from badge.labelling.command import installed_encoder
 from badge.labelling.models import Table, Texts, predict_rows, trainer_of
-from badge.labelling.reducing import reduction
+from badge.labelling.reducing import reduction, spread
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
 from badge.labelling.sources import Source, open_source

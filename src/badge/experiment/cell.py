@@ -24,8 +24,7 @@ from badge.core.threads import threads
 from badge.data import Dataset
 from badge.data.own import is_own_file
 from badge.errors import InputError
-from badge.experiment.held import Held, held
-from badge.experiment.origin import check_data, code_digests, data_digest, git_revision, versions
+from badge.experiment.origin import Held, check_data, code_digests, data_digest, git_revision, held, versions
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal

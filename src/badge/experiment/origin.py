@@ -1,11 +1,14 @@
-"""Where the numbers of a cell come from: versions, the revision, and digests of the user's code and of the data.
+"""Where the numbers of a cell come from: objects that a notebook holds, versions, the revision, digests of code and data.
 
 A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import importlib
+import inspect
 import json
 import platform
 import subprocess
@@ -22,9 +25,48 @@ from badge.core.importing import imported
 from badge.core.picks import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
-from badge.experiment.held import Held, source_digest
 from badge.journal.events import Record
 from badge.journal.runs import Start
+
+
+class Held(str):
+    """A name that holds its object.
+
+    >>> Held.of(len), held(Held.of(len)) is len, held("badge")
+    ('builtins:len', True, 'badge')
+    """
+
+    object: Any
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """The name of a data set, a function or an object with a class; anything else stays itself."""
+        if isinstance(value, str) or not (isinstance(value, Dataset) or callable(value)):
+            return value
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        name = value.name if isinstance(value, Dataset) else f"{kind.__module__}:{kind.__qualname__}"
+        found = cls(name)
+        found.object = value
+        return found
+
+    def __deepcopy__(self, memo: Any) -> Held:
+        return self
+
+
+def held(name: str) -> Any:
+    """The object of a name, or the name itself where it holds none."""
+    return name.object if isinstance(name, Held) else name
+
+
+def source_digest(name: Held) -> str:
+    """A digest of the source of a function or of the class of an object; of its name where there is no source."""
+    kind = name.object if hasattr(name.object, "__qualname__") else type(name.object)
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):
+        source = str(name)
+    return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
+
 
 #: the parts of a cell that may be the user's own, as package.module:function
 PARTS = ("data", "model", "strategy")

@@ -11,7 +11,7 @@ from badge.errors import BadgeError
 from badge.experiment.cell import LINEAR, Cell, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
-from badge.experiment.held import held
+from badge.experiment.origin import held
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
 from badge.journal.runs import Failed

@@ -1,8 +1,10 @@
 """What `badge label` does: open the pool and the journal, say where the page is, serve it."""
 
 import getpass
+import os
 import socket
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import typer
 from badge.errors import InputError, JournalError
 from badge.journal import read
 from badge.journal.events import Event
-from badge.labelling.encoders import installed_encoder
 from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, predict_rows, trainer_of
 from badge.labelling.people import People, key_of
@@ -24,6 +25,15 @@ from badge.models import predict
 
 #: `auto` compares all pairs of items: with more of them it would keep people waiting.
 MOST_FOR_AUTO = 20_000
+#: small encoders of texts that are taken without being asked for, if the cache of Hugging Face has them
+KNOWN = (
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "BAAI/bge-small-en-v1.5",
+    "intfloat/multilingual-e5-small",
+)
+#: texts of the largest pool for which one is taken: some minutes on one core
+MOST_TO_ENCODE = 20_000
 
 
 @dataclass(frozen=True)
@@ -56,34 +66,10 @@ def run(source: Source, options: Options) -> None:
     public = None if options.public_url is None else public_origin(options.public_url)
     names, about = classes_of(options.classes)
     guidelines = "" if options.guidelines is None else _read(options.guidelines)
-    file = options.journal
-    trainer = trainer_of(source.kind, len(names), _encoder(source, options), options.model)
+    file, trainer = options.journal, trainer_of(source.kind, len(names), _encoder(source, options), options.model)
     with _listening(options.host, options.port) as listen:
         port = listen.getsockname()[1]
-        events = read(file) if file.exists() else []
-        begun = next((event for event in events if event["event"] == "learner"), None)
-        known = _known_classes(begun, events)
-        more = names[len(known) :] if known and names[: len(known)] == known else []
-        try:
-            learner = ActiveLearner(
-                source.pool,
-                trainer,
-                classes=known if more else names,
-                ids=source.ids,
-                strategy=_strategy(begun, options, source),
-                seed=options.seed,
-                journal=file,
-                predict=predict if options.multilabel else predict_rows,
-                multilabel=options.multilabel,
-                first=_first(begun, options, source.kind),
-            )
-        except JournalError as error:
-            if begun is None or any(event["event"] not in ("learner", "ask", "test") for event in events):
-                raise
-            way_out = "it holds no answers: delete it, or give --journal another name"
-            raise JournalError(f"{error.plain}; {way_out}") from None
-        for name in more:
-            learner.add_class(name)
+        learner = _learner(source, options, names, trainer)
         taken = _take_labels(learner, source)
         if options.save is not None:
             typer.echo(f"{save_model(learner, source.kind, options.save)}: the model of {len(learner.labels):,} labels")
@@ -91,28 +77,48 @@ def run(source: Source, options: Options) -> None:
             return
         learner.team.set_aside(options.test, options.of)
         people = _people(options, file)
-        home = public or f"http://{shown_host(options.host)}:{port}"
         labelled = f"{len(learner.labels):,} labelled in {file}{taken}"
         typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled}")
-        _say_links(people, key_of(file), home)
+        _say_links(people, key_of(file), public or f"http://{shown_host(options.host)}:{port}")
         if not is_local(options.host) and public is None:
             typer.echo(
                 f"note   {options.host} lets others on the network in: whoever has a link can see all items and answer. The "
                 "connection is not encrypted: where that matters, use a proxy with TLS and --public-url."
             )
         typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
-        session = Session(
-            learner,
-            source,
-            options.batch_size,
-            options.of,
-            adjudicator=options.adjudicator,
-            test_first=options.test_first,
-            loans=file.with_name(file.name + ".loans"),
-            about=about,
-        )
+        loans, who = file.with_name(file.name + ".loans"), options.adjudicator
+        session = Session(learner, source, options.batch_size, options.of, who, options.test_first, loans, about)
         app = app_of(session, people, options.host, port, _user(), public, guidelines, file.with_suffix(".model"))
         serve(app, session, options.host, port, listen)
+
+
+def _learner(source: Source, options: Options, names: list[str], trainer: Any) -> ActiveLearner:
+    """The learner of the journal; the command may name more classes at the end than the journal has."""
+    events = read(options.journal) if options.journal.exists() else []
+    begun = next((event for event in events if event["event"] == "learner"), None)
+    known = _known_classes(begun, events)
+    more = names[len(known) :] if known and names[: len(known)] == known else []
+    try:
+        learner = ActiveLearner(
+            source.pool,
+            trainer,
+            classes=known if more else names,
+            ids=source.ids,
+            strategy=_strategy(begun, options, source),
+            seed=options.seed,
+            journal=options.journal,
+            predict=predict if options.multilabel else predict_rows,
+            multilabel=options.multilabel,
+            first=_first(begun, options, source.kind),
+        )
+    except JournalError as error:
+        if begun is None or any(event["event"] not in ("learner", "ask", "test") for event in events):
+            raise
+        way_out = "it holds no answers: delete it, or give --journal another name"
+        raise JournalError(f"{error.plain}; {way_out}") from None
+    for name in more:
+        learner.add_class(name)
+    return learner
 
 
 def _encoder(source: Source, options: Options) -> str | None:
@@ -123,6 +129,26 @@ def _encoder(source: Source, options: Options) -> str | None:
     if found is not None:
         typer.echo(f"model  {found}: an encoder that is on this machine; --encoder none does without")
     return found
+
+
+def installed_encoder(kind: str, size: int) -> str | None:
+    """The encoder for a pool of texts that BADGE_ENCODER names, or that the cache of Hugging Face holds; or none."""
+    if kind != "text" or find_spec("transformers") is None:
+        return None
+    if named := os.environ.get("BADGE_ENCODER"):
+        return named
+    if size > MOST_TO_ENCODE:
+        return None
+    found = (snapshot for name in KNOWN for snapshot in _snapshots(name) if (snapshot / "config.json").is_file())
+    whole = (folder for folder in found if any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model.bin")))
+    return next((f"hf:{folder}" for folder in whole), None)
+
+
+def _snapshots(name: str) -> list[Path]:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = Path(os.environ.get("HF_HOME") or Path(cache) / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return sorted((hub / f"models--{name.replace('/', '--')}" / "snapshots").glob("*"))
 
 
 def _take_labels(learner: ActiveLearner, source: Source) -> str:

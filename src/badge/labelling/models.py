@@ -19,17 +19,14 @@ from torch import Tensor, nn
 from badge.core.importing import imported, needs
 from badge.core.names import LONGEST
 from badge.errors import InputError
-from badge.labelling.encoders import spread
 from badge.labelling.images import ImageFiles
-from badge.labelling.reducing import reduction
+from badge.labelling.reducing import IntArray, reduction, spread
 from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
 from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
-
-IntArray = NDArray[np.int64]
 
 #: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once;
 #: texts of a large pool that are ready first: half a second; texts that an encoder has ready as soon as their words
