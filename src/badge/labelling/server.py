@@ -56,7 +56,7 @@ def app_of(
         from starlette.routing import Route
 
     class Json(JSONResponse):
-        def render(self, content: Any) -> bytes:  # an old journal may hold half of a surrogate pair
+        def render(self, content: Any) -> bytes:  # a pool may hold half of a surrogate pair
             return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
     def visitor_of(request: Request) -> Visitor:
