@@ -182,12 +182,11 @@ class Cover:
             for other in self.tiles[i:]:
                 kappa = self.kernel.upper(self.products(rows, other, None), lower[one], self.sq_norms[other])
                 more = room[: kappa.numel()].view(kappa.shape)
-                for level, at in enumerate(covered):  # Σ u (κ − m)₊ = Σ u max(κ, m) − Σ u m
-                    total[level, one] += torch.maximum(kappa, at[other], out=more) @ weights[other]
+                for level, at in enumerate(covered):
+                    total[level, one] += torch.sub(kappa, at[other], out=more).clamp_(min=0) @ weights[other]
                     if other is not one:
-                        total[level, other] += weights[one] @ torch.maximum(kappa, at[one, None], out=more)
-        already = covered.double() @ self.weights
-        return total * (1 + BLOCK * resolution(dtype)) - already[:, None] + 2 * TINY * float(self.weights.sum())
+                        total[level, other] += weights[one] @ torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
+        return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
 
     def lower(self, bounds: Tensor, before: Tensor) -> None:
         """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`."""
