@@ -27,10 +27,12 @@ OLDEST := .venv-oldest
 OLDEST_PYTHON ?= $(shell python3.10 --version >/dev/null 2>&1 && echo python3.10 || echo $(PYTHON))
 OLDEST_EXTRAS ?= study,hf,parquet,xlsx,label,ray
 OLDEST_TOOLS ?= skorch peft pandas polars tensorboard playwright
+# Only torch is looked up there: where that page cannot be reached, pip tries it again for every package.
 TORCH_CPU := https://download.pytorch.org/whl/cpu/torch/
 $(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
 	$(call environment,$(OLDEST_PYTHON),$(OLDEST))
-	$(OLDEST)/bin/python -m pip install -q --no-compile -c constraints-oldest.txt --find-links $(TORCH_CPU) \
+	$(OLDEST)/bin/python -m pip install -q --no-compile -c constraints-oldest.txt --find-links $(TORCH_CPU) --no-deps torch
+	$(OLDEST)/bin/python -m pip install -q --no-compile -c constraints-oldest.txt \
 	  -e '.[$(OLDEST_EXTRAS)]' pytest pytest-xdist hypothesis $(OLDEST_TOOLS)
 	@touch $@
 

@@ -25,7 +25,7 @@ QUIET.append("ignore:waiting for .* of the Ray cluster:UserWarning")  # on a bus
 #: A node whose socket is closed is known to be dead after a second; one that is merely slow has ten seconds for each answer.
 WATCHFUL = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
 #: Processes of workers outlive the second that Ray gives them: each needs seconds to import torch.
-WATCHFUL["idle_worker_killing_time_threshold_ms"] = 60_000
+WATCHFUL["idle_worker_killing_time_threshold_ms"] = 600_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -100,13 +100,13 @@ CASES += [(name, dtype) for name in ("badge", "coreset", "kcenter-grad") for dty
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_strategy_picks_there_what_it_picks_here(name: str, dtype: Any) -> None:
-    p, h = arrays(dtype=dtype)
-    here = badge.Outputs(p, h)
-    expected = badge.select_from(here[60:], K, name, seed=1, labeled=here[:60])
+    p, h = arrays(400, dtype)
+    here, k = badge.Outputs(p, h), 12
+    expected = badge.select_from(here[60:], k, name, seed=1, labeled=here[:60])
     with present():
         device = there(p, h)
-        found = badge.select_from(device[60:], K, name, seed=1, labeled=device[:60])
-        excluded = badge.select_from(device, K, name, seed=1, labeled=device[:60], exclude=range(60))
+        found = badge.select_from(device[60:], k, name, seed=1, labeled=device[:60])
+        excluded = badge.select_from(device, k, name, seed=1, labeled=device[:60], exclude=range(60))
     assert found.tolist() == expected.tolist() == (excluded - 60).tolist()
 
 

@@ -172,13 +172,13 @@ def test_the_cost_of_selection_comes_from_runs_by_themselves(made: Path, tmp_pat
 def test_the_page_in_the_repository_is_the_tables(tmp_path: Path) -> None:
     """docs/results.md and the README's part are what `make results` writes; figures depend on matplotlib's version."""
     results, about = stats.load(TABLE), json.loads(ABOUT.read_text(encoding="utf-8"))
-    statistics = evaluated(results)
+    statistics, frozen = evaluated(results), frozen_tables()
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page_text(
-        results, statistics, about, timings(), read_variants(), frozen_tables()
+        results, statistics, about, timings(), read_variants(), frozen
     )
     assert readme_part(results, statistics, about) in (ROOT / "README.md").read_text(encoding="utf-8")
     for page in ("README.md", "docs/which-strategy.md"):
         for _, name, lines, _ in FROZEN_PART.findall((ROOT / page).read_text(encoding="utf-8")):
-            assert lines.strip().split("\n") == frozen_tables()[name], (page, name)
+            assert lines.strip().split("\n") == frozen[name], (page, name)
     planned = sum(sum(entry["seeds"].values()) for entry in about["planned"])
     assert planned == sum(len(read_grid(ROOT / grid)) for grid in about["grids"])

@@ -9,9 +9,11 @@ import pytest
 from pages import check
 
 PAGES = [
-    "", "strategies/", "tutorials/images/", "loop/", "explanation/mathematics/", "reference/select/", "reference/commands/",
-    "data-types/", "results/",
+    "", "strategies/", "tutorials/images/", "loop/", "explanation/mathematics/", "data-types/", "reference/commands/",
+    "reference/select/", "results/",
 ]  # fmt: skip
+#: axe-core needs a second for a page. It sees each in one of the two ways, and text, code, tables and pictures in both.
+CHECKED = {"light": PAGES[::2], "dark": ["", *PAGES[1::2]]}
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -28,7 +30,8 @@ def test_pages(browser: Any, home: str, width: int, scheme: str) -> None:
         wanted = "slate" if scheme == "dark" else "default"
         assert page.get_attribute("body", "data-md-color-scheme") == wanted
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        check(page)
+        if name in CHECKED[scheme]:
+            check(page)
     assert said == []
     assert [url for url in asked if not url.startswith(home)] == []
     context.close()
