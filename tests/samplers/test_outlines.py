@@ -11,7 +11,6 @@ from badge.samplers.nearest import Centres, Tuning
 from badge.samplers.nearest.outlines import label_blocks
 from badge.testing.laws import sq_dists
 
-
 N = 36
 
 
