@@ -26,6 +26,8 @@ QUIET.append("ignore:waiting for .* of the Ray cluster:UserWarning")  # on a bus
 WATCHFUL = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
 #: Processes of workers outlive the second that Ray gives them: each needs seconds to import torch.
 WATCHFUL["idle_worker_killing_time_threshold_ms"] = 600_000
+#: Ray makes them nice, so that they would stand still while other tests compute.
+WATCHFUL["worker_niceness"] = 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

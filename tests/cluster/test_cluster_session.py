@@ -67,7 +67,7 @@ except BadgeError as error:
 def run(out: Path, how: str, program: str = LOCAL) -> str:
     command = [sys.executable, "-c", program, str(out), how]
     env = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")}
-    env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
+    env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600, check=False)
     return done.stdout + done.stderr[-2000:]
 
