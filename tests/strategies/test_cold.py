@@ -253,9 +253,23 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 def test_squared_distances_are_the_authors_code() -> None:
     """One far neighbour weighs more in a mean of squares: 0 has neighbours at 1 and 4, 10 at 2.9 and 2.9."""
-    from badge.samplers.lloyd import nearest_mean_distance
+    from badge.samplers.lloyd import least_mean_distance
 
     x = badge.Dense(np.array([[0.0], [1.0], [-4.0], [10.0], [12.9], [7.1]]))
-    some = torch.arange(6)
-    plain, squared = (nearest_mean_distance(x, some, 2, squared=s)[[0, 3]].tolist() for s in (False, True))
-    assert np.allclose(plain, [2.5, 2.9], atol=1e-5) and np.allclose(squared, [8.5, 8.41], atol=1e-4)
+    assert [least_mean_distance(x, torch.arange(6), 2, squared) for squared in (False, True)] == [0, 3]
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_most_typical_row_is_that_of_all_sorted_distances(seed: int, squared: bool) -> None:
+    from badge.samplers.lloyd import least_mean_distance
+
+    rng = np.random.default_rng(seed)
+    x = 3 + rng.normal(size=(300, 4)) * rng.gamma(1.0, size=(300, 1))
+    if seed > 2:
+        x[200:225] = x[250]  # equal rows, at distance 0 from each other: the first of them
+    rows = np.flatnonzero(rng.random(300) < 0.8)
+    d = np.linalg.norm(x[rows][:, None] - x[rows], axis=2)
+    np.fill_diagonal(d, np.inf)
+    means = np.sort(d**2 if squared else d, axis=1)[:, :20].mean(axis=1)
+    assert least_mean_distance(badge.Dense(x), torch.from_numpy(rows), 20, squared) == int(means.argmin())

@@ -24,6 +24,8 @@ from badge.samplers.nearest.lowest import GROUPS, Lowest
 
 #: Rows at a time: they and their distances stay in cache.
 ROWS = 2048
+#: Rows whose means are found first, and the share by which rounding may change a mean.
+PROBES, ROUNDED = 16, 1e-4
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -141,20 +143,46 @@ def _nearest(
     return now, upper, lower
 
 
-def nearest_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared: bool = False) -> Tensor:
-    """The mean (squared) distance of each of `rows` to its `neighbours` nearest others among them, [n], in float64."""
-    every = features.rows(rows)
-    x = _about(every, every.as_matrix().double().mean(dim=0))
-    means = torch.empty(len(rows), dtype=torch.float64, device=features.device)
-    step = max(1, 2**22 // len(rows))  # a block of distances of some 16 MB
+def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared: bool = False) -> int:
+    """The place in `rows` of the one with the least mean (squared) distance to its nearest others; the first of equals.
+
+    To sort out the nearest takes most of the time. The mean of K of the distances d is at least t − Σ (t − d)⁺ / K for any
+    t. Only rows for which that is not above a mean that was found are sorted.
+    """
+    given = features.rows(rows)
+    x = _about(given, given.as_matrix().double().mean(dim=0))
+    sq_norms, every = x.sq_norms(), torch.arange(len(x), device=features.device)
+    step = max(min(PROBES, len(x)), 2**22 // len(x))  # a block of distances of some 16 MB
+    room = sq_norms.new_empty(min(step, len(x)) * len(x))
+
+    def nearest(sq_dists: Tensor) -> Tensor:
+        found = sq_dists.topk(neighbours, dim=1, largest=False).values.double()
+        return found if squared else found.sqrt_()
+
+    def sq_dists_of(block: slice | Tensor) -> Tensor:
+        sq_dists = x[block].gram(x, room).mul_(-2).add_(sq_norms[block, None]).add_(sq_norms).clamp_(min=0)
+        return sq_dists.index_put_((every[: len(sq_dists)], every[block]), sq_dists.new_tensor(torch.inf))  # itself
+
+    probes = nearest(sq_dists_of(sq_norms.topk(min(PROBES, len(x)), largest=False).indices))  # close to the mean
+    first = int(probes.mean(dim=1).argmin())
+    limit, t = float(probes[first].mean()) * (1 + ROUNDED), float(probes[first].max())
+    least, place = torch.inf, 0
     for start in range(0, len(rows), step):
-        block = slice(start, start + step)
-        sq_dists = x[block].sq_dists(x)
-        at = torch.arange(len(sq_dists), device=sq_dists.device)
-        sq_dists[at, at + start] = torch.inf  # itself
-        nearest = sq_dists.topk(neighbours, dim=1, largest=False).values.double()
-        means[block] = (nearest if squared else nearest.sqrt()).mean(dim=1)
-    return means
+        block = sq_dists_of(slice(start, start + step))
+        sums = [_below(some if squared else some.sqrt(), t) for some in torch.split(block, -(-step // 16))]
+        open_ = (t - torch.cat(sums) / neighbours <= limit).nonzero()[:, 0]
+        if len(open_):
+            means = nearest(block.index_select(0, open_)).mean(dim=1)
+            best = int(means.argmin())
+            if float(means[best]) < least:
+                least, place = float(means[best]), start + int(open_[best])
+                limit = min(limit, least * (1 + ROUNDED))
+    return place
+
+
+def _below(d: Tensor, t: float) -> Tensor:
+    """Σ (t − d)⁺ of each row."""
+    return (t - d).clamp_(min=0).sum(dim=1)
 
 
 def _about(rows: Rows, origin: Tensor) -> Rows:

@@ -13,7 +13,7 @@ from badge import samplers
 from badge.core.rows import RowSource
 from badge.features import Dense
 from badge.outputs import Outputs
-from badge.samplers.lloyd import lloyd, nearest_mean_distance
+from badge.samplers.lloyd import least_mean_distance, lloyd
 from badge.strategies.protocol import Picks, listed
 
 #: K of the K nearest neighbours that typicality looks at, the clusters at most, and the size from which one is too small:
@@ -81,4 +81,4 @@ def most_typical(features: Dense, rows: Tensor, squared: bool = False) -> int:
     if len(rows) < 2:
         return 0
     neighbours = max(1, min(NEIGHBOURS, len(rows) // 2))
-    return int(nearest_mean_distance(features, rows, neighbours, squared).argmin())
+    return least_mean_distance(features, rows, neighbours, squared)
