@@ -55,8 +55,6 @@ class Arrays:
         self.link: Callable[[Tensor], Tensor] = unchanged
 
     def write(self, said: Said) -> None:
-        if said.link is not self.link and self.done > self.checked:
-            self._check()  # a device of another kind may have made probabilities already
         scores, h, self.multilabel, self.link, self.vouched = said
         if h is self.place:
             pass
