@@ -118,6 +118,8 @@ class Cover:
         #: the error of a squared distance from a product is below this times the sum of the squared norms
         self.rounding = resolution(features.dtype) * (4 + features.width / 2)
         self.largest = float(self.sq_norms.max())
+        #: gains are whole numbers, and many are equal
+        self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched = sketched(features, kernel)
         self.room = self.sq_norms.new_empty(len(features.factors) * BLOCK * BLOCK)
 

@@ -45,6 +45,8 @@ FEW, MANY = 16, 4096
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)
 #: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
 SHORTLIST = ((512, 4096), (2048, 1024), (8192, 128))
+#: Pairs that a guess looks at: no more guesses than passes over all pairs.
+GUESS = 2**24
 
 
 @sampler
@@ -114,7 +116,7 @@ def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
     picks: list[int] = []
     covered = {0: guess.covered}
     about = guess.weights.new_full((n,), torch.inf)
-    while len(picks) < min(k - 1, max(LEVELS)):
+    while len(picks) < min(k - 1, max(LEVELS), n * n // GUESS):
         some = _largest(guess, about, *SHORTLIST[0])
         for targets, left in SHORTLIST[1:]:
             some = some[sampled(guess, some, targets).topk(min(len(some), left)).indices]
@@ -151,12 +153,16 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
     """
     fresh = torch.zeros(len(bounds), dtype=torch.bool, device=bounds.device)
     gains = torch.full_like(bounds, -torch.inf)
-    batch, leader = FEW, 0.0
+    batch, leader, first = FEW, 0.0, len(bounds)
     while True:
-        left = ((bounds > leader * (1 - TIE)) & gains.isinf()).nonzero()[:, 0]
+        if cover.whole:
+            bounds.floor_()
+        # a row that equals the leader at most wins by a lower position alone
+        open_ = (bounds > leader) | ((bounds > leader * (1 - TIE)) & (cover.every < first))
+        left = (open_ & gains.isinf()).nonzero()[:, 0]
         if not len(left):
-            return int((gains >= leader * (1 - TIE)).nonzero()[0]) if leader > 0 else None
-        top = left[bounds[left].topk(min(batch, len(left))).indices]
+            return first if leader > 0 else None
+        top = left[bounds[left].sort(descending=True, stable=True).indices[:batch]]
         if not fresh[top[0]]:
             stale = top[fresh[top].cumsum(0) == 0]  # those with a bound above all fresh ones
             bounds[stale] = torch.minimum(bounds[stale], cover.bounds(stale))
@@ -165,3 +171,4 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
         else:
             gains[top[0]] = gain = cover.gain(int(top[0]))
             leader = max(leader, gain)
+            first = int((gains >= leader * (1 - TIE)).nonzero()[0])
