@@ -40,7 +40,9 @@ def test_pages(browser: Any, home: str, width: int, scheme: str) -> None:
 def test_search_finds_a_page(browser: Any, home: str) -> None:
     page = browser.new_page()
     page.goto(home)
-    page.fill(".md-search__input", "journal repair")
+    page.click(".md-search__input")
+    page.wait_for_function("document.querySelector('.md-search-result__meta').innerText.startsWith('Type to')")  # ready
+    page.keyboard.type("journal repair")  # the page listens to keys
     page.wait_for_selector(".md-search-result__item a")
     found = [link.get_attribute("href") for link in page.query_selector_all(".md-search-result__item a")]
     assert any("reference/commands/" in link for link in found) and any(
