@@ -33,10 +33,11 @@ class SparseRows:
 
     @classmethod
     def of(cls, matrix: Any) -> SparseRows:
-        """In float32, unless whole numbers are too large for it."""
+        """In float32, unless whole numbers are too large for it. The places of the entries are shared with `matrix`."""
         csr = matrix.tocsr()
-        exact = not csr.nnz or float(np.abs(csr.data).max()) <= SINGLE_WHOLE
-        return cls(csr.astype(np.float32 if exact else np.float64))
+        exact = not csr.nnz or max(float(csr.data.max()), -float(csr.data.min())) <= SINGLE_WHOLE
+        data = csr.data.astype(np.float32 if exact else np.float64)
+        return cls(type(csr)((data, csr.indices, csr.indptr), shape=csr.shape))
 
     @classmethod
     def stacked(cls, parts: list[SparseRows]) -> SparseRows:
