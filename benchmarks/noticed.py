@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -18,10 +19,11 @@ from torch import nn
 
 import badge
 from benchmarks import inputs
-from benchmarks.bars import Bar, Lab
+from benchmarks.bars import MB, Bar, Lab
 from benchmarks.contenders import CONTENDERS
 from benchmarks.doors import paired
 from benchmarks.inputs import Input
+from benchmarks.measure import _status, _watch
 
 __all__ = ["noticed", "numpy_loop"]
 
@@ -45,6 +47,9 @@ def noticed(lab: Lab) -> list[Bar]:
         for n, loop, must in ((1_000, "a loop of numpy", 1.2), (5_000, "the plain loop", 1.0)):
             compare(f"N = {rows(n):,}, (10, 256), k = 10: over {loop}", must, 1.0, small(rows(n), loop))
         compare("TF-IDF of 20,000 texts × 11,281 words: predict over predict_proba", 2.0, None, texts(rows(20_000)))
+        if lab.threads == 1:
+            what = "the same: peak memory of predict above its inputs"
+            bars.append(Bar("noticed", what, "≤", 200, None, peak_of_texts(rows(20_000)) / MB, "MB"))
         for name, net, n, shape, must in NETWORKS:
             ways = passes(net, torch.randn(rows(n), *shape))
             compare(f"predict of {name}, {rows(n):,} rows: over the bare loop", must, 1.05, ways)
@@ -130,6 +135,22 @@ def texts(n: int) -> tuple[Way, Way]:
     pool = sparse.random(n, 11_281, density=60 / 11_281, format="csr", random_state=0, dtype=np.float64)
     model = LogisticRegression().fit(pool[:200], np.arange(200) % 20)
     return lambda: model.predict_proba(pool), lambda: badge.predict(model, pool)
+
+
+def peak_of_texts(n: int) -> int:
+    """How far a fresh process grows while it predicts the texts, in bytes. What it frees goes back to the system at once."""
+    call = [sys.executable, "-c", f"from benchmarks import noticed; print(noticed.grown({n}))"]
+    fresh = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**16)}
+    return int(subprocess.run(call, check=True, capture_output=True, env=fresh).stdout)
+
+
+def grown(n: int) -> int:
+    texts(300)[1]()  # libraries are no part of it
+    _, predict = texts(n)
+    before = _status()
+    with _watch() as peak:
+        predict()
+    return peak["VmHWM"] - before["VmRSS"] if before else 0
 
 
 def passes(net: nn.Module, pool: torch.Tensor) -> tuple[Way, Way]:
