@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,28 @@ def cold_start() -> None:
     print(f"typiclust, {pool}, k = {K}: {select('typiclust', pool, K, None):.1f} s", flush=True)
 
 
-NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans")
+def peers() -> None:
+    """scikit-activeml's typiclust and probcover on rows around ten places; it has none of the others."""
+    try:
+        from skactiveml import pool as theirs
+    except ImportError:
+        print("scikit-activeml is not installed: pip install 'badge-learn[bench]'")
+        return
+    rng = np.random.default_rng(0)
+    places = 2 * rng.normal(size=(10, 64))
+    for n in (5_000, 20_000):
+        x = (places[rng.integers(10, size=n)] + rng.normal(size=(n, 64))).astype(np.float32)
+        pool, nothing = Outputs(np.full((n, 10), 0.1), x), np.full(n, np.nan)
+        for name, query in (("typiclust", theirs.TypiClust()), ("probcover", theirs.ProbCover(n_classes=10))):
+            ours = select(name, pool, K, None)
+            other = seconds(partial(query.query, x, nothing, batch_size=K))
+            print(
+                f"{name}, {n:,} × 64, k = {K}: {ours:.2f} s; scikit-activeml {other:.2f} s ({other / ours:.1f} ×)",
+                flush=True,
+            )
+
+
+NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans", "peers")
 
 
 def main(names: list[str]) -> None:
@@ -117,6 +139,8 @@ def main(names: list[str]) -> None:
                 clusters(pool)
             elif name == "typiclust":
                 cold_start()
+            elif name == "peers":
+                peers()
             elif name.startswith("bait"):
                 fisher(name, pool, labeled)
             else:
