@@ -79,7 +79,7 @@ FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "rare": ("Rare classes", ("Points above `rand`.",)),
     "batches": ("Batch size", ("Points above `rand` over the whole curve, at one budget.",)),
-    "rule": ("A rule, chosen on some sets and tested on others", ()),
+    "rule": ("A rule, fixed in advance and tested on other sets", ()),
     "seconds": (
         "Seconds of a selection",
         (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from badge.stats import Results
-from results.frozen import BUDGETS, above_reference, by_budget, curves, native, ranked, tables, verdict
+from results.frozen import BUDGETS, RULE, above_reference, by_budget, curves, native, ranked, tables, verdict
 
 GAINS = {"rand": 0.0, "badge": 0.02, "marg": -0.01, "uherding": 0.05}
 
@@ -59,12 +59,15 @@ def test_a_strategy_that_lacks_a_data_set_is_not_ranked() -> None:
 
 
 @pytest.mark.parametrize(("other", "holds"), [({"uherding": 0.05}, True), ({"uherding": 0.0, "badge": 0.02}, False)])
-def test_a_rule_is_chosen_on_one_half_and_tested_on_the_other(other: dict[str, float], holds: bool) -> None:
+def test_the_rule_fixed_in_advance_is_tested_on_other_sets(other: dict[str, float], holds: bool) -> None:
     one = made(sets=("trec-minilm", "cifar10-efficientnet"), firsts=("rand", "typiclust"))
     two = made({**GAINS, **other}, sets=("letter",), firsts=("rand", "typiclust"))
     found = verdict(native({**curves(one), **curves(two)}))
-    assert found is not None and found.rule == ("typiclust", "uherding") and found.holds is holds
+    assert found is not None and found.holds is holds and found.searched == RULE
     assert found.below_best == pytest.approx(dict.fromkeys(BUDGETS, 0.0 if holds else 2.0))
+    misled = made({**GAINS, "badge": 0.2}, sets=("trec-minilm", "cifar10-efficientnet"), firsts=("rand", "typiclust"))
+    found = verdict(native({**curves(misled), **curves(two)}))
+    assert found is not None and found.searched[1] == "badge" and found.holds is holds and (found.off > 1) is holds
 
 
 def test_every_table_has_a_line_even_with_few_runs() -> None:
