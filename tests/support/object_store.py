@@ -37,7 +37,7 @@ def environment(given: dict[str, str]) -> Iterator[None]:
 @contextmanager
 def s3_server(port: int) -> Iterator[str]:
     """An empty bucket, and an environment that leads clients there; its URL."""
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
     moto = pytest.importorskip("moto.server", reason="moto is not installed")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=port)
     with redirect_stdout(StringIO()):
@@ -48,3 +48,4 @@ def s3_server(port: int) -> Iterator[str]:
             yield "s3://pools"
     finally:
         server.stop()
+        s3fs.S3FileSystem.clear_instance_cache()  # the next server of this process has another port
