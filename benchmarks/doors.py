@@ -48,10 +48,11 @@ def doors(lab: Lab, rows: int = ROWS) -> list[Bar]:
     ]  # fmt: skip
 
 
-def paired(plain: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> tuple[float, str]:
+def paired(plain: Callable[[], Any], ours: Callable[[], Any], repeats: int, scale: float = 1.0) -> tuple[float, str]:
     """The median of the ratios ours / plain over pairs of runs, each first in half of them; the first pair warms up.
 
-    The note has the ratio of processor time too, which is steady where others use the machine.
+    Where `plain` is a part of the work, `scale` is that part's share. The note has the ratio of processor time too, which
+    is steady where others use the machine.
     """
     ratios, of_processor, seconds = [], [], []
     for repeat in range(repeats + 1):
@@ -61,8 +62,8 @@ def paired(plain: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> t
             way()
             spent[way] = time.perf_counter() - start, time.process_time() - cpu
         if repeat:
-            ratios.append(spent[ours][0] / spent[plain][0])
-            of_processor.append(spent[ours][1] / spent[plain][1])
+            ratios.append(scale * spent[ours][0] / spent[plain][0])
+            of_processor.append(scale * spent[ours][1] / spent[plain][1])
             seconds.append(spent[plain][0])
     note = f"{repeats} pairs, {min(ratios):.2f} to {max(ratios):.2f}; of {min(seconds):.3g} s"
     return statistics.median(ratios), f"{note}; {statistics.median(of_processor):.2f} × in processor time"

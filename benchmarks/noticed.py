@@ -43,8 +43,8 @@ def noticed(lab: Lab) -> list[Bar]:
         start = time.perf_counter()
         ways[0]()
         short = time.perf_counter() - start < SHORT
-        ratio, note = paired(*ways, lab.repeats * (5 if short else 1))
-        bars.append(Bar("noticed", what, "≤", must, goal, ratio * scale, threads=lab.threads, note=note))
+        ratio, note = paired(*ways, lab.repeats * (5 if short else 1), scale)
+        bars.append(Bar("noticed", what, "≤", must, goal, ratio, threads=lab.threads, note=note))
 
     before = torch.get_num_threads()
     torch.set_num_threads(lab.threads)
