@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +73,15 @@ def test_too_wide() -> None:
     with pytest.raises(InputError, match=r"bait needs a matrix of 100 × 512 = 51,200 rows .* use bait-binary"):
         bait(out, 2, RNG(0))
     assert len(bait_binary(out, 2, RNG(0))) == 2
+
+
+@pytest.mark.parametrize("strategy", [bait, bait_binary])
+def test_a_very_small_strength(strategy: Any) -> None:
+    """Equal rows leave M nearly singular: what is allowed gives picks, what is not is one line."""
+    out = outputs(5, 4, 5, seed=0)[np.repeat(np.arange(5), 12)]
+    assert len(set(strategy(out, 10, RNG(0), strength=1e-9).tolist())) == 10
+    with pytest.raises(InputError, match=r"strength is 1e-12, and must be at least 1e-09: the default is 0\.01"):
+        strategy(out, 10, RNG(0), strength=1e-12)
 
 
 def test_multilabel() -> None:

@@ -15,6 +15,8 @@ from badge.strategies.protocol import Picks, listed
 
 #: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
 STRENGTH = 0.01
+#: With less, M⁻¹ in float64 has too few right digits to tell rows apart.
+LEAST_STRENGTH = 1e-9
 #: The largest matrix of Fisher information, C·D, and the most C × C numbers that are kept of a pool.
 WIDEST, MOST_NUMBERS = 4096, 2**28
 
@@ -138,5 +140,9 @@ def _fisher(p: Tensor, h: Dense) -> Tensor:
 
 
 def _penalty(outputs: Outputs, strength: float) -> float:
+    if positive(strength, "strength") < LEAST_STRENGTH:
+        raise InputError(
+            f"strength is {strength:g}, and must be at least {LEAST_STRENGTH:g}: the default is {STRENGTH}"
+        )
     mean = float(Dense.trusted(outputs.embeddings).sq_norms.double().mean())
-    return positive(strength, "strength") * (mean or 1.0)
+    return strength * (mean or 1.0)
