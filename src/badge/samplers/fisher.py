@@ -78,7 +78,7 @@ class Vectors:
     """The rank-one form: score e/(1 + g) with g = zᵀM⁻¹z and e = zᵀM⁻¹FM⁻¹z.
 
     Adding s with w = M⁻¹z_s, q = M⁻¹Fw and j = 1/(1 + g_s): u = Zw, v = Zq; g −= j u²; e −= 2j uv − j² (wᵀFw) u².
-    The rounding of these steps adds up. Rows that it leaves undecided are worked out from M⁻¹, and begin anew.
+    The rounding of these steps adds up. Rows that it leaves undecided are worked out from M⁻¹ itself.
     """
 
     def __init__(self, z: Features, fisher: Tensor, inverse: Tensor, scale: float) -> None:
@@ -145,8 +145,8 @@ class Vectors:
             self.e[tile] -= (2 * j * v - j * j * wfw * u) * u
         r = self.rounding * (2 + self.rounding)
         w_norm, q_norm = float(w.norm()), float(q.norm())
-        self.errors[0] += j * r * w_norm**2
-        self.errors[1] += 2 * j * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
+        self.errors[0] += abs(j) * r * w_norm**2
+        self.errors[1] += 2 * abs(j) * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
 
 
 def coordinates(classes: int, device: torch.device) -> Tensor:

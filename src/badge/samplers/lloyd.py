@@ -52,7 +52,7 @@ def lloyd_from(
     """(cluster of every row [N], centres [k, D] in float64) from the centres `first`; `weights` count in the means."""
     n, k, device, dtype = len(features), len(first), features.device, features.dtype
     mass = torch.ones(n, dtype=torch.float64, device=device) if weights is None else weights.double()
-    # Sums of float32 numbers in float64 are exact: rows can be taken out again. Other sums are made anew.
+    # Sums of float32 numbers in float64 are exact: rows can be taken out again. Other sums are made again.
     exact = weights is None and dtype == torch.float32
     # Distances do not depend on the origin, and lose their digits far from it. As a row of `dtype` it costs one rounding.
     origin = first.double().mean(dim=0).to(dtype)
