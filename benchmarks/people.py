@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from badge.labelling.words import TYPICAL
 from benchmarks.bars import MB, Bar, Lab
 
 __all__ = ["Waited", "first_model", "people", "seconds_of_a_report", "write_texts"]
@@ -62,7 +63,7 @@ def write_texts(file: Path, texts: int, labels: int = 0, seed: int = 0) -> None:
 
 @dataclass
 class Waited:
-    """Seconds from the start of the command to the page, the first typical text and the first pick of a model."""
+    """Seconds from the start of the command to the page, the first typical text (0: none came), the first pick of a model."""
 
     page: float = 0.0
     typical: float = 0.0
@@ -108,10 +109,10 @@ def _answer(url: str, start: float, answers: int, most: int = 600) -> Waited:
         found.page = time.perf_counter() - start
         for number in range(most):
             now = time.perf_counter() - start
-            if task["batch"] is not None:
+            if task["why"] == TYPICAL:
                 found.typical = found.typical or now
-                if task["guesses"] and not found.model:  # a model picked it
-                    found.model, found.answers = now, number + 1
+            if task["guesses"] and not found.model:  # a model picked it
+                found.model, found.answers = now, number + 1
             if found.model and number >= answers:
                 return found
             time.sleep(1 / RATE)
