@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.masks import unmasked
+from badge.core.names import name_rows
 from badge.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,12 +149,6 @@ def row_norms(x: Tensor) -> Tensor:
         return torch.cat([row_norms(part) for part in torch.split(x, rows)])
     norms: Tensor = torch.linalg.vector_norm(x.contiguous().double(), dim=1)
     return norms
-
-
-def name_rows(rows: Tensor | NDArray[np.int64]) -> str:
-    """How many rows, and the first of them, for a message."""
-    first = ", ".join(str(int(i)) for i in rows[:5])
-    return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"
 
 
 def check_finite(x: Tensor, name: str, start: int = 0, advice: str = "drop or repair these rows") -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from badge.core.names import name_rows
 from badge.errors import InputError
 
 
@@ -19,6 +20,5 @@ def unmasked(values: Any, name: str) -> Any:
     hidden = np.ma.getmaskarray(values)
     rows = np.flatnonzero(hidden.reshape(len(hidden), -1).any(axis=1) if hidden.ndim else hidden)
     if len(rows):
-        many = f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {', '.join(map(str, rows[:5]))})"
-        raise InputError(f"{name} are masked in {many}: fill these gaps (filled(...)), or drop the rows")
+        raise InputError(f"{name} are masked in {name_rows(rows)}: fill these gaps (filled(...)), or drop the rows")
     return values.data

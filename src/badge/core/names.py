@@ -1,4 +1,4 @@
-"""Names and places at the door: what is neither a text nor a path is refused in one wording."""
+"""Names and places at the door: what is neither a text nor a path is refused in one wording. And names of rows."""
 
 import os
 import re
@@ -48,3 +48,13 @@ def path_of(value: Any, what: str) -> Path:
     if "\0" in str(path) or not fits:
         raise InputError(f"{what}: no file can be called {str(path)[:60]!r}{'…' * (len(str(path)) > 60)}")
     return path
+
+
+def name_rows(rows: Any) -> str:
+    """The number of rows and the first few of them, for a message.
+
+    >>> name_rows([3, 4])
+    '2 rows (first: 3, 4)'
+    """
+    first = ", ".join(str(int(i)) for i in rows[:5])
+    return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"

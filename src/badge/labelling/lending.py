@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from badge.labelling.sources import Id
+from badge.journal.events import Id
 
 #: seconds after which an item that nobody answers or renews goes to somebody else
 LOAN_SECONDS = 600.0

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 
 from badge.errors import BadgeError, InputError
-from badge.labelling.sources import Id
+from badge.journal.events import Id
 from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
 

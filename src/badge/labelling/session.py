@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from badge.core.rng import generator
+from badge.journal.events import Id
 from badge.labelling.board import About, Board, Exports
 from badge.labelling.lending import LOAN_SECONDS, Loans
 from badge.labelling.picking import Picker
-from badge.labelling.sources import Id, Items, Source
+from badge.labelling.sources import Items, Source
 from badge.labelling.words import BETWEEN, TEST, UNKNOWN, WHILE_PICKING
 from badge.learner import ActiveLearner
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from badge.errors import DataError, InputError
+from badge.journal.events import Id
 from badge.labelling.images import ImageFolder
 from badge.tables import NOTHING, Told, read_lines, read_table
 
 Kind = Literal["text", "image", "row"]
-Id = int | str
 #: names of columns that are taken for the ids and for the text where none is named
 ID, TEXT = "id", "text"
 

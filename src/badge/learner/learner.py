@@ -348,7 +348,7 @@ class ActiveLearner:
             id: an id of the pool.
 
         Returns:
-            An `Item`: its label, who gave which, whether it is pending, skipped or withdrawn.
+            An `Item`: its label, who gave which, whether it is pending or skipped.
 
         Raises:
             InputError: the id is unknown.

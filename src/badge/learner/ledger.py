@@ -9,17 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.classes import Classes, Code, short
-from badge.learner.ids import Ids
+from badge.learner.ids import Ids, IntArray
 from badge.learner.memory import merged
-
-IntArray = NDArray[np.int64]
 
 
 class Ledger:

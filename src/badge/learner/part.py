@@ -5,16 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.journal import events as e
 from badge.journal.events import Id
-from badge.learner.ids import Ids
+from badge.learner.ids import Ids, IntArray
 from badge.learner.work import Snapshot, Work
 from badge.strategies.explain import Explanation
-
-IntArray = NDArray[np.int64]
 
 
 class Part:

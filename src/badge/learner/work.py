@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from badge import strategies
 from badge.core.locking import ThreadLock
@@ -26,7 +25,7 @@ from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
 from badge.learner.classes import Classes, Code, one_class
-from badge.learner.ids import Ids
+from badge.learner.ids import Ids, IntArray
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes, plain_state, restore
 from badge.models import predict
@@ -39,7 +38,6 @@ from badge.strategies.explain import Explanation, explain
 from badge.strategies.request import Request
 from badge.training.fit import align, fit_model, lacks_labels, prepared, prepared_part
 
-IntArray = NDArray[np.int64]
 #: a strategy for the time without a model, and its embeddings (None: from a frozen encoder)
 Cold = tuple[Strategy, Outputs | None]
 

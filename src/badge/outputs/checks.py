@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from badge.core.arrays import check_finite, chunks, name_rows
+from badge.core.arrays import check_finite, chunks
+from badge.core.names import name_rows
 from badge.core.rows import RowSource
 from badge.errors import InputError
 

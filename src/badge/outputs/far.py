@@ -32,8 +32,6 @@ from badge.errors import BadgeError, InputError, MissingExtraError, WriteError
 from badge.outputs import store
 from badge.outputs.progress import read_progress
 
-__all__ = ["Far", "FarPart", "is_url", "scratch"]
-
 #: Which extra brings the library for a kind of URL.
 EXTRAS = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "gs": ("gcsfs", "gs"), "gcs": ("gcsfs", "gs")}
 #: Bytes that are read at once.

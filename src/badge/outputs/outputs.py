@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_index, as_tensor, check_finite, row_norms
+from badge.core.catalog import names
 from badge.core.names import path_of
 from badge.core.rows import RowSource, small
 from badge.errors import InputError
@@ -26,7 +27,7 @@ class Outputs:
 
     Numpy or torch, float16, float32 or float64; kept as torch tensors that share the given memory. One probability
     column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
-    two may be missing: `conf`, `marg`, `entropy` and `rand` look at no embeddings, `coreset` at no probabilities.
+    two may be missing: `badge strategies` says what each strategy needs.
 
     Args:
         probabilities: [N, C], or None.
@@ -123,8 +124,8 @@ class Outputs:
 
     def _there(self, array: RowSource | None, name: str) -> Tensor:
         if array is None:
-            way_out = f"pass {name}= too" + ", or use conf, marg, entropy or rand" * (name == "embeddings")
-            raise InputError(f"the outputs hold no {name}: {self._missing or way_out}")
+            without = ", ".join(names(lambda row: name not in row.reads and bool(row.paper)))
+            raise InputError(f"the outputs hold no {name}: {self._missing or f'pass {name}= too, or use {without}'}")
         return cast(Tensor, array)  # strategies that read blocks, and only they, are given other sources of rows
 
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:

@@ -16,8 +16,6 @@ from badge.core.rows import Remaining, RowSource, Subset
 from badge.outputs import store
 from badge.outputs.far import FarPart
 
-__all__ = ["Opened", "PartIds", "PartRows", "Piece"]
-
 
 @dataclass(frozen=True)
 class Opened:

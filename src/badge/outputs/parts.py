@@ -31,19 +31,6 @@ from badge.outputs import store
 from badge.outputs.far import Far, FarPart, is_url, scratch
 from badge.outputs.part_rows import Opened, PartIds, PartRows, Piece
 
-__all__ = [
-    "Part",
-    "begin",
-    "existing",
-    "finish",
-    "is_parts",
-    "is_there",
-    "open_parts",
-    "open_single",
-    "place_of",
-    "write",
-]
-
 FORMAT = 1
 INDEX = "parts.json"
 AGAIN = "run the same badge.cluster.predict again, which makes what is missing"

@@ -7,18 +7,17 @@ changed since are trusted unread; others (copied, restored, changed) are read on
 import os
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from badge.core.npz import Array
 from badge.core.writing import writing_to
 from badge.errors import InputError
 
 FILE = "progress"
 #: Bytes of an array that are read at once.
 PIECE = 2**24
-
-Array = np.ndarray[Any, Any]
 
 
 class Progress(NamedTuple):

@@ -9,10 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.arrays import SINGLE_WHOLE
 from badge.core.rows import Remaining
-
-#: float32 holds every whole number up to this one.
-SINGLE_WHOLE = 2**24
 
 
 class SparseRows:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.arrays import as_array, chunks, name_rows
+from badge.core.arrays import as_array, chunks
+from badge.core.names import name_rows
 from badge.core.rng import check_rng
 from badge.core.rows import Here, RowSource, Shards, shards
 from badge.errors import InputError

@@ -20,7 +20,8 @@ OPTIONAL = (
 RUN = ("data", "model", "batch_size", "strategy", "seed")
 #: The most characters of a name: files are called after it.
 LONGEST = 300
-_TEXT = ("data", "model", "strategy")
+#: Those that hold texts; the others hold numbers.
+TEXT = ("data", "model", "strategy")
 _WHOLE = ("batch_size", "seed", "labels")
 
 
@@ -42,7 +43,7 @@ def cleaned(columns: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], list[N
         raise InputError(f"columns differ in length: {sizes}")
     if not sizes["data"]:
         raise InputError("there are no results: the table has 0 rows")
-    typed = held | {name: held[name].astype(np.str_) for name in _TEXT}
+    typed = held | {name: held[name].astype(np.str_) for name in TEXT}
     typed |= {name: _whole(held[name], name) for name in _WHOLE}
     if "log_det" in typed and "mean_norm" in typed:  # a batch with norms and no log-determinant: tables leave −∞ out
         unsaid = np.isnan(typed["log_det"]) & ~np.isnan(typed["mean_norm"])
@@ -53,15 +54,15 @@ def cleaned(columns: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], list[N
 
 def _column(values: Any, name: str) -> NDArray[Any]:
     """A column as an array of texts, or of float64."""
-    kind = "texts" if name in _TEXT else "numbers"
+    kind = "texts" if name in TEXT else "numbers"
     try:
         array = np.asarray(unmasked(values, f"the values of {name}"))
-        if name not in _TEXT and array.dtype.kind in "biufO":
+        if name not in TEXT and array.dtype.kind in "biufO":
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InputError(f"the column {name} must be {kind}: {error}") from None
     texts = array.dtype.kind == "U" or (array.dtype.kind == "O" and all(isinstance(text, str) for text in array.flat))
-    if array.ndim != 1 or not (texts or not array.size if name in _TEXT else array.dtype == np.float64):
+    if array.ndim != 1 or not (texts or not array.size if name in TEXT else array.dtype == np.float64):
         raise InputError(f"the column {name} must be {kind}, not {array.dtype} of shape {array.shape}")
     return array
 
@@ -74,7 +75,7 @@ def _whole(numbers: NDArray[np.float64], name: str) -> NDArray[np.int64]:
 
 
 def _check(columns: Mapping[str, NDArray[Any]]) -> None:
-    for name in _TEXT:
+    for name in TEXT:
         for text in np.unique(columns[name]).tolist():
             if not text.isprintable() or len(text) > LONGEST:  # no page and no file can show it
                 why = f"has more than {LONGEST} characters" if text.isprintable() else "cannot be shown"

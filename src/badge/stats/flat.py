@@ -17,13 +17,12 @@ from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
 from badge.errors import DataError, InputError
-from badge.stats.columns import OPTIONAL, REQUIRED
+from badge.stats.columns import OPTIONAL, REQUIRED, TEXT
 from badge.stats.results import Results, check_results
 
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000
 PARQUET = (".parquet", ".pq")
-_TEXT = ("data", "model", "strategy")
 
 
 def write(results: Results, path: str | Path) -> None:
@@ -80,7 +79,7 @@ def write_csv(results: Results, path: str | Path) -> None:
     """
     columns = _columns(results)
     cells = [
-        [safe(text) for text in column.tolist()] if name in _TEXT
+        [safe(text) for text in column.tolist()] if name in TEXT
         else column.tolist() if name in REQUIRED else [_cell(value) for value in column.tolist()]
         for name, column in columns.items()
     ]  # fmt: skip
@@ -125,8 +124,8 @@ def load_parquet(path: Path) -> Results:
         known = [name for name in (*REQUIRED, *OPTIONAL) if name in table.column_names]
         columns: dict[str, Any] = {}
         for name in known:
-            column = table[name].cast(pa.string() if name in _TEXT else pa.float64())
-            columns[name] = [str(text) for text in column.to_pylist()] if name in _TEXT else column.to_numpy()
+            column = table[name].cast(pa.string() if name in TEXT else pa.float64())
+            columns[name] = [str(text) for text in column.to_pylist()] if name in TEXT else column.to_numpy()
     except Exception as error:
         raise DataError(f"{path} is not a flat table of results in parquet: {in_short(error)}") from error
     return Results.of(columns)
@@ -166,7 +165,7 @@ def load_csv(path: Path, progress: bool) -> Results:
         rows, before = (row for row in reader if row), 0
         while piece := list(islice(rows, PIECE)):  # transposing hundreds of thousands of rows at once is slow
             for name, cells in _columns_of(piece, header, path, before).items():
-                if name in _TEXT:
+                if name in TEXT:
                     pieces[name].append(np.array([as_meant(cell.strip()) for cell in cells]))
                 elif name in known:
                     pieces[name].append(_numbers(cells, f"{path}: {name}", before))

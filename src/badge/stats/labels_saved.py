@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.core.rng import derive
+from badge.stats.budgets import ROUNDING
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
 from badge.stats.penalty import critical_value
@@ -20,7 +21,6 @@ CONFIDENCE = 0.95
 DRAWS = 2000
 #: Below this number of repeats a setting has no interval; below this number of data sets the median over settings has none.
 FEWEST_REPEATS, FEWEST_DATA_SETS = 3, 5
-ROUNDING = 1e-12
 
 
 class Saving(NamedTuple):

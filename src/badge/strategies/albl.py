@@ -25,7 +25,7 @@ from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
-from badge.strategies.protocol import Picks, listed
+from badge.strategies.protocol import Picks, check_one_label, listed
 from badge.strategies.uncertainty import conf
 
 
@@ -74,9 +74,7 @@ class ALBL:
         return p
 
     def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
-        if outputs.multilabel:
-            way_out = "for multi-label outputs use badge, coreset, conf, marg, entropy, kdpp or kcenter-grad"
-            raise InputError(f"albl is rewarded for the one right label of an example: {way_out}")
+        check_one_label(outputs, "albl")  # it is rewarded for the one right label of an example
         if labeled is None:
             raise InputError("albl's coreset is conditioned on the labelled examples: pass labeled= (their Outputs)")
         p = self.probabilities()

@@ -11,7 +11,7 @@ from badge.errors import InputError
 from badge.features import Dense, Factored, Features
 from badge.outputs import Outputs
 from badge.samplers.fisher import ROWS, Blocks, Vectors, forward_backward, weights
-from badge.strategies.protocol import Picks, listed
+from badge.strategies.protocol import Picks, check_one_label, listed
 
 #: λ, as a share of the mean squared length of the embeddings. The authors' code has λ = 1, and 0.01 for CIFAR.
 STRENGTH = 0.01
@@ -94,16 +94,14 @@ def _blocks(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) 
 
 def _classes(outputs: Outputs) -> Tensor:
     """Probabilities [N, C] with C ≥ 2, in float64."""
-    if outputs.multilabel:
-        raise InputError("bait has no form for multi-label outputs: use badge or marg")
+    check_one_label(outputs, "bait")
     p = outputs.probabilities[:].double().clamp(min=0)
     return torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p
 
 
 def _rank_one(outputs: Outputs) -> Features:
     """√(p̂(1 − p̂)) h."""
-    if outputs.multilabel:
-        raise InputError("bait-binary has no form for multi-label outputs: use badge or marg")
+    check_one_label(outputs, "bait-binary")
     p, dtype = outputs.probabilities, outputs.embeddings.dtype
     sure = torch.cat([p[part].double().amax(dim=1) for part in chunks(p)])
     if p.shape[1] == 1:

@@ -32,7 +32,7 @@ def select_from(
         labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
         exclude: positions that have labels already, or a mask of them. They are never picked, and stand in for `labeled`
             where that is not given.
-        bias: badge, kdpp and kcenter-grad look at the gradient of the output bias too, which the paper's models lack.
+        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
 
     Returns:
         k distinct positions, int64.

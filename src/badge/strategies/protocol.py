@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from badge.core.catalog import BOTH, Labeled, Spec, spec
+from badge.core.catalog import BOTH, Labeled, Spec, names, spec
 from badge.errors import InputError
 from badge.outputs import Outputs
 
@@ -135,6 +135,13 @@ def declaration(strategy: Any) -> Declaration:
     """
     said = {name: getattr(strategy, name) for name in ("reads", "blocks", "labeled") if hasattr(strategy, name)}
     return Declaration(**said)
+
+
+def check_one_label(outputs: Outputs, strategy: str) -> None:
+    """Refuse multi-label outputs, for a strategy that has no form for them."""
+    if outputs.multilabel:
+        others = ", ".join(names(lambda row: row.multilabel and bool(row.paper)))
+        raise InputError(f"{strategy} is for one label per example: for multi-label outputs use {others}")
 
 
 #: name -> the strategy, or the class of one with memory; filled by `listed`

@@ -45,9 +45,6 @@ class Request:
         Traceback (most recent call last):
         badge.errors.InputError: asked for 3 of 2 candidates: 10 in the pool, 8 excluded
         """
-        chosen = get(strategy, bias)
-        if declaration(chosen).labeled == "required" and labeled is None and exclude is None:
-            raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
         rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
         done = np.empty(0, dtype=np.int64) if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
         outside = done[(done < 0) | (done >= rows)]
@@ -57,7 +54,10 @@ class Request:
         if k > len(left):
             why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {len(done)} excluded"
             raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
-        return cls(chosen, k, rng, left, labeled)
+        request = cls(get(strategy, bias), k, rng, left, labeled)
+        if request.declared.labeled == "required" and labeled is None and exclude is None:
+            raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
+        return request
 
     @cached_property
     def declared(self) -> Declaration:

@@ -21,7 +21,7 @@ from badge.core.numbers import positive
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
-from badge.samplers.topk import topk_by
+from badge.samplers.topk import Score, topk_by
 from badge.strategies.protocol import Picks, listed
 
 
@@ -68,10 +68,6 @@ def doubt(outputs: Outputs) -> Tensor:
 def entropies(outputs: Outputs) -> Tensor:
     """The entropy of every row, [N], in float64."""
     return _each(outputs, _entropy, _entropy_of_labels)
-
-
-#: rows of probabilities -> a number for each
-Score = Callable[[Tensor], Tensor]
 
 
 def _closeness(p: Tensor) -> Tensor:

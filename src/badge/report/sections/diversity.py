@@ -1,5 +1,6 @@
 """Batch diversity: log-determinant and mean norm of the batches that each strategy chose."""
 
+from badge.core.catalog import names as names_of
 from badge.report.drawings import Lines, mean_lines, slug
 from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side
@@ -11,7 +12,7 @@ model that chose the batch. A gap means −∞: the batch of at least one repeat
 {{ figures }}
 """
 #: The paper's ablations: not compared in its matrices, but shown in its figures of batch diversity.
-ABLATIONS = ("kdpp", "kcenter-grad")
+ABLATIONS = names_of(lambda row: row.paper == "ablation")
 LABELS = {"log_det": "log det of the batch's Gram matrix", "mean_norm": "mean gradient norm in the batch"}
 HEADER = ("labels", "repeats", "log_det", "log_det_standard_error", "mean_norm", "mean_norm_standard_error")
 
