@@ -43,7 +43,7 @@ def test_a_learner_with_embeddings_begins_with_typical_examples(tmp_path: Path) 
         (MOST_FOR_AUTO, "text", {}, ("auto", "typiclust")),
         (MOST_FOR_AUTO + 1, "text", {}, ("badge", "typiclust")),
         (10, "image", {}, ("badge", None)),
-        (10, "text", {"of": 2}, ("badge", None)),
+        (10, "text", {"per_item": 2}, ("badge", None)),
         (10, "text", {"model": "m:make"}, ("badge", None)),
         (10, "text", {"strategy": "rand"}, ("rand", None)),
     ],

@@ -78,7 +78,7 @@ def test_every_strategy_that_makes_sense(strategy: str) -> None:
 
 
 def test_albl_is_refused() -> None:
-    with pytest.raises(InputError, match="albl is rewarded for the one right label"):
+    with pytest.raises(InputError, match="albl is for one label per example"):
         badge.select_from(OUT, k=2, strategy="albl", exclude=[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from badge.core.rows import Lost, Remaining
+from badge.core.rows import LostShard, Remaining
 from badge.features import Features
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard
@@ -28,5 +28,5 @@ class LocalShards:
     def sizes(self) -> list[int]:
         return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
 
-    def ask(self, message: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any | Lost]:
+    def ask(self, message: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any | LostShard]:
         return {i: message(self.shards[i], *mine) for i, mine in arguments.items()}

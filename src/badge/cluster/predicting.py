@@ -161,7 +161,7 @@ def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each:
         compute, more = ray.data.ActorPoolStrategy(min_size=1, max_size=workers), {"fn_constructor_args": (shared,)}
     how = {"batch_size": rows, "batch_format": "numpy", "compute": compute, **more, **each}
     with pieces.quiet_in_order(plan.dataset):
-        made = plan.dataset.map_batches(write_batch if tasks else Writer, **how)
+        made = plan.dataset.map_batches(write_batch if tasks else BatchWriter, **how)
         for row in watched(ray, made.iter_rows(), f"parts of {rows:,} rows"):
             answer = pickle.loads(row["answer"])
             if isinstance(answer, BadgeError):
@@ -213,7 +213,7 @@ def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[b
     return {"answer": [pickle.dumps(answer)]}
 
 
-class Writer:
+class BatchWriter:
     """`write_batch` as an actor."""
 
     def __init__(self, shared: Any) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from badge.cluster.session import pickled
 from badge.cluster.waiting import fetched, ready
-from badge.core.rows import LOST, Arguments, Build, Lost, Remaining, narrowed
+from badge.core.rows import LOST, Arguments, Build, LostShard, Remaining, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
 
@@ -73,7 +73,7 @@ class RayShards:
         remote = self.ray.remote(num_cpus=0, memory=1, max_restarts=0, scheduling_strategy=where)
         return remote(Host).remote(content, self.threads)
 
-    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | Lost]:
+    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | LostShard]:
         """The answers. A shard that died is made again from its rows, and its answer is `LOST`."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}

@@ -26,11 +26,11 @@ Build = Callable[[Any, int], Any]
 Arguments = Mapping[int, tuple[Any, ...]]
 
 
-class Lost:
+class LostShard:
     """The answer of a shard that died. A new one was made from its rows; it has no centres until the driver sends them."""
 
 
-LOST = Lost()
+LOST = LostShard()
 
 
 class Shards(Protocol):
@@ -44,7 +44,7 @@ class Shards(Protocol):
     def device(self) -> torch.device:
         """Where shards in this process compute."""
 
-    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | Lost]:
+    def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | LostShard]:
         """Call a method of the shards with these numbers, each with its arguments; their answers, or `LOST`."""
 
 

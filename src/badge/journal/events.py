@@ -32,7 +32,7 @@ Described = str | dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class JsonObject:
     """A JSON object with known fields. A field that holds its default is not written."""
 
     #: a measurement: fields are written also where they hold their default, and unknown ones are read and left out
@@ -43,12 +43,12 @@ class Part:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "at" and (self.open or value != field.default):
-                found[field.name] = value.plain() if isinstance(value, Part) else value
+                found[field.name] = value.plain() if isinstance(value, JsonObject) else value
         return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolId(Part):
+class PoolId(JsonObject):
     """What identifies a pool."""
 
     length: int
@@ -58,7 +58,7 @@ class PoolId(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Initial(Part):
+class Initial(JsonObject):
     """Labels that existed before the loop."""
 
     ids: list[Id]
@@ -66,7 +66,7 @@ class Initial(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop(Part):
+class Stop(JsonObject):
     """How the predictions of two models in a row differ on the stop set."""
 
     ids: list[Id]  #: examples with a new prediction
@@ -79,7 +79,7 @@ class Stop(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory(Part):
+class Memory(JsonObject):
     """What changed in the memory of a strategy: all of it, or fields that are set, or entries added to tables."""
 
     all: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class Memory(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record(Part):
+class Record(JsonObject):
     """One event."""
 
     kind: ClassVar[str]

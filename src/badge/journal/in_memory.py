@@ -3,7 +3,7 @@
 from typing import Any
 
 from badge.journal.events import Record
-from badge.journal.snapshot import Snapshot
+from badge.journal.snapshot import KeptState
 
 
 class InMemory:
@@ -11,7 +11,7 @@ class InMemory:
 
     path = None
     closed = False
-    snapshot: Snapshot | None = None
+    snapshot: KeptState | None = None
 
     def __init__(self) -> None:
         self.records: list[Record] = []

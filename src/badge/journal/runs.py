@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from badge.journal.events import FORMAT, Part, Record
+from badge.journal.events import FORMAT, JsonObject, Record
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data(Part):
+class Data(JsonObject):
     """The data of a run."""
 
     open = True

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from badge.journal import events as e
 from badge.journal import runs
-from badge.journal.events import FORMAT, Event, Part, Record
+from badge.journal.events import FORMAT, Event, JsonObject, Record
 
 _TYPES: tuple[type[Record], ...] = (
     e.Header, e.Ask, e.Tell, e.Relabel, e.Skip, e.Unskip, e.Release, e.Decide, e.Remark, e.SetAside,
@@ -18,20 +18,22 @@ KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
 
 
 def _types(hint: Any) -> tuple[type, ...]:
-    """The exact types that a field may have; a Part stands for the JSON object that holds it."""
+    """The exact types that a field may have; a JsonObject is a dict there."""
     if isinstance(hint, UnionType):
         return tuple(kind for part in get_args(hint) for kind in _types(part))
     plain = get_origin(hint) or hint
     return (float, int) if plain is float else (plain,)
 
 
-def _schema(kind: type[Part]) -> tuple[frozenset[str], dict[str, frozenset[type]], dict[str, type[Part]]]:
-    """Required fields; the types that JSON gives for each field; the fields that are Parts."""
+def _schema(kind: type[JsonObject]) -> tuple[frozenset[str], dict[str, frozenset[type]], dict[str, type[JsonObject]]]:
+    """Required fields; the types that JSON gives for each field; the fields that are such objects."""
     hints = get_type_hints(kind)
     types = {field.name: _types(hints[field.name]) for field in fields(kind)}
-    parts = {name: next((one for one in kinds if issubclass(one, Part)), None) for name, kinds in types.items()}
+    parts = {name: next((one for one in kinds if issubclass(one, JsonObject)), None) for name, kinds in types.items()}
     required = frozenset(field.name for field in fields(kind) if field.default is MISSING)
-    json = {name: frozenset(dict if issubclass(one, Part) else one for one in kinds) for name, kinds in types.items()}
+    json = {
+        name: frozenset(dict if issubclass(one, JsonObject) else one for one in kinds) for name, kinds in types.items()
+    }
     return required, json, {name: part for name, part in parts.items() if part is not None}
 
 
@@ -53,7 +55,7 @@ def check(event: Event) -> None:
         raise ValueError(f"has format {event['format']}; this version of badge reads format {FORMAT}")
 
 
-def _check(kind: type[Part], given: dict[str, Any], what: str) -> None:
+def _check(kind: type[JsonObject], given: dict[str, Any], what: str) -> None:
     required, types, parts = _SCHEMA[kind]
     for field, value in given.items():
         allowed = types.get(field)
@@ -69,7 +71,7 @@ def _check(kind: type[Part], given: dict[str, Any], what: str) -> None:
         raise ValueError(f"{what} lacks the field {missing[0]!r}")
 
 
-PartType = TypeVar("PartType", bound=Part)
+ObjectType = TypeVar("ObjectType", bound=JsonObject)
 
 
 def typed(event: Event) -> Record:
@@ -78,14 +80,14 @@ def typed(event: Event) -> Record:
     >>> typed({"event": "tell", "ids": [3], "labels": ["cat"], "by": "ann"}).by
     'ann'
     """
-    return part_of(KINDS[event["event"]], event)
+    return object_of(KINDS[event["event"]], event)
 
 
-def part_of(kind: type[PartType], given: dict[str, Any]) -> PartType:
+def object_of(kind: type[ObjectType], given: dict[str, Any]) -> ObjectType:
     """A JSON object, which was checked, as its type."""
     _, types, parts = _SCHEMA[kind]
     held = {field: value for field, value in given.items() if field in types}
     for field, part in parts.items():
         if held.get(field) is not None:
-            held[field] = part_of(part, held[field])
+            held[field] = object_of(part, held[field])
     return kind(**held)

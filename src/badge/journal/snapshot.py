@@ -31,7 +31,7 @@ FORMAT, STATE = 1, ".state"
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class KeptState:
     """The state after the first `events` lines, which take `size` bytes."""
 
     events: int
@@ -48,7 +48,7 @@ def _digest(fd: int, size: int) -> str:
     return "" if left else digest.hexdigest()
 
 
-def read_snapshot(journal: Path, fd: int) -> Snapshot | None:
+def read_snapshot(journal: Path, fd: int) -> KeptState | None:
     """The snapshot of the journal that is open as `fd`; None: there is none, or it is of another file."""
     path = beside(journal, STATE)
     try:
@@ -59,7 +59,7 @@ def read_snapshot(journal: Path, fd: int) -> Snapshot | None:
         right = found["format"] == FORMAT and found["sum"] == hashlib.blake2b(body, digest_size=16).hexdigest()
         if not right or found["digest"] != _digest(fd, found["size"]):
             return None
-        return Snapshot(found["events"], found["size"], json.loads(body))
+        return KeptState(found["events"], found["size"], json.loads(body))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

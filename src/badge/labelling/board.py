@@ -32,8 +32,8 @@ About = dict[str, dict[str, str]]
 class Board:
     """Looks at a learner; nothing here changes it."""
 
-    def __init__(self, learner: ActiveLearner, source: Source, of: int = 1, about: About | None = None) -> None:
-        self.learner, self.source, self.of, self.about = learner, source, of, about or {}
+    def __init__(self, learner: ActiveLearner, source: Source, per_item: int = 1, about: About | None = None) -> None:
+        self.learner, self.source, self.per_item, self.about = learner, source, per_item, about or {}
         self._lock = threading.Lock()
         self._overview: dict[str, Any] = {}
         self._stale, self._made, self._cost = True, 0.0, 0.0
@@ -70,8 +70,8 @@ class Board:
             "skipped": len(skipped),
             "size": len(self.source),
             "several": self.learner.team.multilabel,
-            "of": self.of,
-            "ties": len(self.learner.team.ties()) if self.of > 1 else 0,
+            "of": self.per_item,
+            "ties": len(self.learner.team.ties()) if self.per_item > 1 else 0,
             "classes": [{"name": n, "count": counts[n], **self.about.get(str(n), {})} for n in self.learner.classes],
             "people": Counter(row.by for row in given if row.by and row.kind != "relabel"),
             "accuracy": advice.accuracy,
@@ -144,8 +144,8 @@ def tested(team: Team) -> dict[str, Any] | None:
     """The model on the test sample: accuracy with its interval, from batch to batch; None: there is no sample."""
     if not team.test:
         return None
-    points = [point for point in team.curve() if point.of]
-    shown = [{"labels": p.labels, "accuracy": p.right / p.of, "interval": wilson(p.right, p.of)} for p in points]
+    points = [point for point in team.curve() if point.known]
+    shown = [{"labels": p.labels, "accuracy": p.right / p.known, "interval": wilson(p.right, p.known)} for p in points]
     last = shown[-1] if shown else None
     return {
         "size": len(team.test),
@@ -165,8 +165,8 @@ def _slope(points: Sequence[TestPoint]) -> str:
     if points[0].labels == last.labels:
         return "Whether it still rises is known after the next batch."
     half = min(points, key=lambda point: abs(point.labels - last.labels / 2))
-    gain = 100 * (last.right / last.of - half.right / half.of)
-    low, high = wilson(last.right, last.of)
+    gain = 100 * (last.right / last.known - half.right / half.known)
+    low, high = wilson(last.right, last.known)
     noise = 100 * (high - low) / 2
     verdict = "still rising" if gain > 0 else "falling"
     verdict = "flat as far as this sample can tell" if abs(gain) < noise / 2 else verdict

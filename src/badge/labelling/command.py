@@ -47,7 +47,7 @@ class Options:
     model: str | None = None
     strategy: str | None = None
     seed: int = 0
-    of: int = 1
+    per_item: int = 1
     host: str = "127.0.0.1"
     port: int = 8600
     public_url: str | None = None
@@ -75,7 +75,7 @@ def run(source: Source, options: Options) -> None:
             typer.echo(f"{save_model(learner, source.kind, options.save)}: the model of {len(learner.labels):,} labels")
             learner.close()
             return
-        learner.team.set_aside(options.test, options.of)
+        learner.team.set_aside(options.test, options.per_item)
         people = _people(options, file)
         labelled = f"{len(learner.labels):,} labelled in {file}{taken}"
         typer.echo(f"{len(source):,} {source.kind}s, {len(names)} classes; {labelled}")
@@ -87,7 +87,7 @@ def run(source: Source, options: Options) -> None:
             )
         typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
         loans, who = file.with_name(file.name + ".loans"), options.adjudicator
-        session = Session(learner, source, options.batch_size, options.of, who, options.test_first, loans, about)
+        session = Session(learner, source, options.batch_size, options.per_item, who, options.test_first, loans, about)
         app = app_of(session, people, options.host, port, _user(), public, guidelines, file.with_suffix(".model"))
         serve(app, session, options.host, port, listen)
 
@@ -172,7 +172,7 @@ def _strategy(begun: Event | None, options: Options, source: Source) -> str:
 
 def _ordinary(options: Options, kind: str) -> bool:
     """Texts, a model of ours, and one person for each item."""
-    return kind == "text" and options.of == 1 and options.model is None
+    return kind == "text" and options.per_item == 1 and options.model is None
 
 
 def _first(begun: Event | None, options: Options, kind: str) -> str | None:

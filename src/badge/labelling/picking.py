@@ -25,8 +25,8 @@ class Picker:
     `why` says why items were picked, `trouble` what went wrong last.
     """
 
-    def __init__(self, learner: ActiveLearner, batch_size: int, of: int) -> None:
-        self.learner, self.batch_size, self.of = learner, batch_size, of
+    def __init__(self, learner: ActiveLearner, batch_size: int, per_item: int) -> None:
+        self.learner, self.batch_size, self.per_item = learner, batch_size, per_item
         self.is_out: Callable[[Id], bool] = lambda id: False  # whether somebody has an item
         self.picked: Callable[[], None] = lambda: None  # called after each batch
         self.why: dict[Id, str] = {}
@@ -60,7 +60,7 @@ class Picker:
 
     def _queue(self) -> list[Id]:
         """Picks that nobody has answered; the test sample is no part of them."""
-        test, votes = self.learner.team.test, self.learner.votes if self.of > 1 else {}
+        test, votes = self.learner.team.test, self.learner.votes if self.per_item > 1 else {}
         return [id for id in self.learner.pending.tolist() if id not in test and id not in votes]
 
     def _run(self) -> None:
@@ -105,7 +105,7 @@ class Picker:
     def _is_low(self) -> bool:
         """Whether less than a batch is left to answer. One person alone goes AHEAD batches ahead of the others."""
         ahead = len(self.learner.pending) < AHEAD * self.batch_size
-        return len(self._queue()) < self.batch_size and (self.of == 1 or ahead)
+        return len(self._queue()) < self.batch_size and (self.per_item == 1 or ahead)
 
     def _renew(self) -> None:
         """Pick the next batch again: since it was picked, half a batch of labels came in."""
@@ -123,7 +123,7 @@ class Picker:
         self.busy = True
         wanted = min(k or self.batch_size, self.learner.left)
         try:
-            ids = self.learner.team.ask(wanted, people=self.of)
+            ids = self.learner.team.ask(wanted, people=self.per_item)
             self._number(ids, more)
             self._explain()
             self.trouble = None

@@ -41,16 +41,16 @@ class Session:
         learner: ActiveLearner,
         source: Source,
         batch_size: int = 50,
-        of: int = 1,
+        per_item: int = 1,
         adjudicator: str | None = None,
         test_first: bool = False,
         loans: Path | None = None,
         about: About | None = None,
     ) -> None:
-        self.learner, self.source, self.of, self.adjudicator = learner, source, of, adjudicator
+        self.learner, self.source, self.per_item, self.adjudicator = learner, source, per_item, adjudicator
         self.items, self.team, self.test_first = Items(source), learner.team, test_first
-        self.picker = Picker(learner, batch_size, of)
-        self.board = Board(learner, source, of, about)
+        self.picker = Picker(learner, batch_size, per_item)
+        self.board = Board(learner, source, per_item, about)
         self.exports = Exports(learner, self.items)
         self._loans = Loans(LOAN_SECONDS, file=loans)
         self.picker.is_out, self.picker.picked = self._loans.is_out, self.board.changed
@@ -77,7 +77,7 @@ class Session:
             if loan is not None and self._is_open(loan.id, name):
                 return self._task(loan.id)
             id = self._loans.lend(self._queue(name), client)
-            if id is None and self.of == 1:
+            if id is None and self.per_item == 1:
                 id = self._loans.lend(self._drawn(), client)
         self.picker.wake()
         if id is not None:
@@ -90,7 +90,7 @@ class Session:
     def _queue(self, name: str) -> list[Id]:
         """What this person can answer, in order; items of the test sample come first, or mixed in."""
         pending: list[Id] = self.learner.pending.tolist()
-        if self.of > 1:
+        if self.per_item > 1:
             pending = [id for id in pending if self._is_open(id, name)]
         test = self.team.test
         if not test:
@@ -110,13 +110,13 @@ class Session:
     def _is_open(self, id: Id, name: str) -> bool:
         """Whether this person can answer an item."""
         item = self.learner.item(id)
-        tie = self.adjudicator is not None and len(item.votes) >= self.of > 1
+        tie = self.adjudicator is not None and len(item.votes) >= self.per_item > 1
         return item.free or (item.pending and name not in item.votes and not tie)
 
     def _said(self, id: Id, name: str) -> Any:
         """The label of an item; if several people are asked, the label that this person gave."""
         item = self.learner.item(id)
-        return item.votes.get(name) if self.of > 1 and item.votes else item.label
+        return item.votes.get(name) if self.per_item > 1 and item.votes else item.label
 
     def said_by(self, id: Id, name: str) -> Any:
         """The vote of this person on an item, or its label if this person set it last; else None."""
@@ -153,7 +153,7 @@ class Session:
             if was is not None:
                 self.team.relabel(item, label, name, request)
             else:
-                together = [item, *self.twins(item)] if self.of == 1 else [item]
+                together = [item, *self.twins(item)] if self.per_item == 1 else [item]
                 self.team.tell(together, [label] * len(together), name, request, _seconds(seconds))
             self.label_twins(item, name)
             self._settled(item, client)

@@ -29,7 +29,7 @@ from badge.learner.history import History, Story
 from badge.learner.ids import Ids, listed, own_ids
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
-from badge.learner.part import Part
+from badge.learner.part import PartWork
 from badge.learner.team import Team
 from badge.learner.transfer import imported
 from badge.learner.work import Snapshot, Work, without_taken
@@ -134,7 +134,7 @@ class ActiveLearner:
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None
-        self._part: Part | None = None  # of a large pool, while the page waits for the rest of it
+        self._part: PartWork | None = None  # of a large pool, while the page waits for the rest of it
         self._story: Story | None = None  # of what `history` has read
 
     # -- ask and tell --------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from badge.learner.work import Snapshot, Work
 from badge.strategies.explain import Explanation
 
 
-class Part:
+class PartWork:
     """The work of a learner on some rows of its pool, at these positions, ascending: the same steps on fewer rows."""
 
     def __init__(self, whole: Work, places: IntArray, rows: Any) -> None:

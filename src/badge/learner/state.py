@@ -3,13 +3,13 @@
 from typing import Any
 
 from badge.journal import events as e
-from badge.journal.schema import part_of, typed
+from badge.journal.schema import object_of, typed
 from badge.learner.classes import Classes
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 
 _PLAIN = {type(None), bool, int, float, str}
-_PARTS: dict[str, type[e.Part]] = {kind.__name__: kind for kind in (e.PoolId, e.Stop)}
+_OBJECTS: dict[str, type[e.JsonObject]] = {kind.__name__: kind for kind in (e.PoolId, e.Stop)}
 _APART = ("ids", "classes", "busy")
 
 
@@ -61,4 +61,4 @@ def _thawed(value: Any) -> Any:
         return dict(zip(keys, values, strict=True))
     if kind in ("tuple", "set"):
         return (tuple if kind == "tuple" else set)(_thawed(held))
-    return typed(held) if kind == "record" else part_of(_PARTS[kind], held)
+    return typed(held) if kind == "record" else object_of(_OBJECTS[kind], held)

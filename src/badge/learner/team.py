@@ -15,7 +15,7 @@ from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.calls import Checked
 from badge.learner.ledger import Ledger
-from badge.learner.part import Part
+from badge.learner.part import PartWork
 from badge.learner.work import Snapshot
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class TestPoint:
 
     labels: int  #: that the model was trained on
     right: int
-    of: int
+    known: int  #: examples with a label
 
 
 class Team:
@@ -59,7 +59,7 @@ class Team:
             learner._explained = (number, why)
         return ids
 
-    def _part_now(self, k: int) -> Part | None:
+    def _part_now(self, k: int) -> PartWork | None:
         """The part to pick from; None: the whole pool is ready, or has no part, or none with k candidates."""
         work, part = self._learner._work, self._learner._part
         if work.is_prepared or work.memory is not None:
@@ -67,7 +67,7 @@ class Team:
         state = self._book.look(Snapshot.of)
         if part is None:
             ready = work.prepare_part(state)
-            part = None if ready is None else Part(work, *ready)
+            part = None if ready is None else PartWork(work, *ready)
         return part if part is not None and part.holds(state, k) else None
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -166,19 +166,17 @@ class Team:
 
         def points(now: Ledger) -> list[TestPoint]:
             truth = [now.said(now.labels.get(id)) for id in now.test]
-            known = sum(label is not None for label in truth)
             found = []
             for labels, said in now.tested:
-                of = known if len(said) == len(truth) else sum(label is not None for label in truth[: len(said)])
-                right = sum(a == b for a, b in zip(said, truth, strict=False) if b is not None)
-                found.append(TestPoint(labels, right, of))
+                pairs = [(a, b) for a, b in zip(said, truth, strict=False) if b is not None]
+                found.append(TestPoint(labels, sum(a == b for a, b in pairs), len(pairs)))
             return found
 
         return self._book.look(points)
 
     def ties(self) -> list[Id]:
-        """Pending ids that all have answered who were to, without a majority."""
-        return self._book.look(lambda now: [i for i, of in now.pending.items() if len(now.votes.get(i, {})) >= of > 1])
+        """Pending ids without a majority that everybody who was to label them has answered."""
+        return self._book.look(lambda now: [i for i, n in now.pending.items() if len(now.votes.get(i, {})) >= n > 1])
 
     def decided(self) -> set[Id]:
         """Ids that one person decided; votes do not count for them."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.core.rows import Lost, Shards
+from badge.core.rows import LostShard, Shards
 from badge.features import Rows
 from badge.samplers.nearest import Centres, Tuning
 from badge.samplers.shard import News, Shard
@@ -19,7 +19,7 @@ def answers(shards: Shards, message: Callable[..., Answer], arguments: Mapping[i
     found: dict[int, Answer] = {}
     while len(found) < len(arguments):
         said = shards.ask(message, {i: mine for i, mine in arguments.items() if i not in found})
-        found.update({i: answer for i, answer in said.items() if not isinstance(answer, Lost)})
+        found.update({i: answer for i, answer in said.items() if not isinstance(answer, LostShard)})
     return [found[i] for i in arguments]
 
 
@@ -54,7 +54,7 @@ class Driver:
         while left := [i for i in range(len(arguments)) if i not in found]:
             news = {i: (News(self.centres, self.heard[i]), *arguments[i]) for i in left}
             for i, answer in self.shards.ask(message, news).items():
-                if isinstance(answer, Lost):
+                if isinstance(answer, LostShard):
                     self.heard[i] = 0
                 else:
                     found[i], self.heard[i] = answer, self.centres.count

@@ -41,7 +41,7 @@ class Encoded(nn.Module):
         return scores
 
 
-class Rows(nn.Module):
+class NoHead(nn.Module):
     """Stands where a head would, to have its input kept."""
 
     def forward(self, rows: Tensor) -> Tensor:

@@ -105,7 +105,7 @@ class Frozen(Linear):
             raise WriteError(f"{error}; embeddings are kept there: {way_out}") from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
-            Encoded(encoder, encoders.Rows()),
+            Encoded(encoder, encoders.NoHead()),
             pool if order is None else [pool[i] for i in order],
             head="head",
             tokenizer=tokenizer,
