@@ -18,7 +18,6 @@ from test_session import Texts, answer, films
 import badge
 from badge.errors import InputError
 from badge.labelling.people import People, key_of, plain_name
-from badge.labelling.server import app_of
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
 from pages import Person, Server, free_port
@@ -99,6 +98,8 @@ def test_a_kill_while_the_key_is_written_leaves_none(tmp_path: Path) -> None:
 @pytest.fixture
 def client(opened: Callable[..., Session]) -> Iterator[Any]:
     testing = pytest.importorskip("starlette.testclient", reason="starlette is not installed")
+    from badge.labelling.server import app_of
+
     session = opened()
     app = app_of(session, People("secret"), "127.0.0.1", 8600, "ann")
     client = testing.TestClient(app, base_url="http://127.0.0.1:8600", raise_server_exceptions=False)

@@ -19,7 +19,6 @@ from badge.errors import InputError, JournalError
 from badge.labelling.lending import Loans
 from badge.labelling.models import Texts
 from badge.labelling.people import People, key_of
-from badge.labelling.server import app_of
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
 from load_page import run
@@ -212,6 +211,8 @@ def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Open) 
 @pytest.fixture
 def client(opened: Open, tmp_path: Path) -> Iterator[Any]:
     from starlette.testclient import TestClient
+
+    from badge.labelling.server import app_of
 
     app = app_of(opened(), People("secret"), "127.0.0.1", 8600, "ann")
     yield TestClient(app, base_url="http://127.0.0.1:8600")

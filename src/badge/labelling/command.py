@@ -17,7 +17,6 @@ from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, predict_rows, trainer_of
 from badge.labelling.people import People, key_of
 from badge.labelling.saving import save_model
-from badge.labelling.server import app_of, is_local, serve, shown_host
 from badge.labelling.session import Session
 from badge.labelling.sources import Source
 from badge.learner import ActiveLearner
@@ -63,6 +62,8 @@ class Options:
 
 def run(source: Source, options: Options) -> None:
     """Serve a pool until Ctrl-C."""
+    from badge.labelling.server import app_of, is_local, serve, shown_host  # needs the extra
+
     public = None if options.public_url is None else public_origin(options.public_url)
     names, about = classes_of(options.classes)
     guidelines = "" if options.guidelines is None else _read(options.guidelines)

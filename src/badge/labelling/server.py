@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,13 @@ from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
 from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
+
+with needs("the labelling page", "starlette", "label"):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
 
 #: files that the pages load -> content type
 STATIC = {
@@ -37,6 +45,97 @@ TEXTS, LOOSE = {"request", "client", "name", "reason", "text", "role", "person"}
 NOT_YOURS = "Your link does not allow that: ask whoever started the server."
 
 
+class Json(JSONResponse):
+    """JSON in UTF-8, also of a pool that holds half of a surrogate pair."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _visitor(request: Request) -> Visitor:
+    """Who sent the request: `Guard` has found out."""
+    visitor: Visitor = request.scope["visitor"]
+    return visitor
+
+
+def _writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Route:
+    """A POST to /api/<name of the call>, which is given these fields of the request."""
+
+    async def endpoint(request: Request) -> Response:
+        if role not in _visitor(request).may:
+            return Json({"refused": NOT_YOURS}, status_code=403)
+        try:
+            values = _fields(await request.body(), names, _visitor(request))
+            return Json(await run_in_threadpool(partial(call, **values)))
+        except Refused as refused:
+            return Json({"refused": str(refused)}, status_code=409)
+        except (BadgeError, ValueError) as error:
+            return Json({"error": _plain(error)}, status_code=400)
+
+    return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
+
+
+def _reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Route:
+    """A GET of `path`: what the call returns, as JSON unless it is a response."""
+
+    def endpoint(request: Request) -> Response:
+        if role not in _visitor(request).may:
+            return Json({"error": NOT_YOURS}, status_code=403)
+        try:
+            found = call(request)
+        except (BadgeError, ValueError, OSError) as error:
+            return Json({"error": _plain(error)}, status_code=404)
+        return found if isinstance(found, Response) else Json(found)
+
+    return Route(path, endpoint)
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the pages read of a session."""
+
+    session: Session
+    suggested: str  #: the name that a new visitor is offered
+    guidelines: str
+
+    def state(self, request: Request) -> dict[str, Any]:
+        self.session.stay(request.query_params.get("client", ""))
+        visitor = _visitor(request)
+        about = {"name": visitor.name, "role": visitor.role, "may": visitor.may, "suggested": self.suggested}
+        return {**self.session.state(), "visitor": about, "guidelines": self.guidelines}
+
+    def labels(self, request: Request) -> dict[str, Any]:
+        asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
+        visitor = _visitor(request)
+        if visitor.name is not None and "adjudicate" not in visitor.may:
+            asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
+        return self.session.board.find(self.session.items.position, **asked)
+
+    def file(self, request: Request) -> Response:
+        position = self.session.items.position(request.query_params.get("id", ""))
+        if self.session.source.kind != "image":
+            raise InputError("the items of this pool are no files")
+        media, body = self.session.source.pool.shown(position)
+        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, max-age=3600"}
+        return Response(body, media_type=media, headers=headers)
+
+    def export(self, request: Request) -> Response:
+        kind, exports = request.path_params["kind"], self.session.exports
+        made = {"csv": exports.as_csv, "jsonl": exports.as_jsonl}.get(kind)
+        if made is None:
+            raise InputError("there are labels.csv and labels.jsonl")
+        media = "text/csv" if kind == "csv" else "application/x-ndjson"
+        headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
+        return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
+
+
+def _static_file(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise InputError("there is no such file")
+    return Response(_static(name), media_type=STATIC[name])
+
+
 def app_of(
     session: Session,
     people: People,
@@ -46,112 +145,33 @@ def app_of(
     public: str | None = None,
     guidelines: str = "",
     model: Path = Path("model"),  # the folder to which the trained model is saved
-) -> Any:
+) -> Guard:
     """The ASGI application. `suggested` is offered as the name of a new visitor, `public` is the address of a proxy."""
-    with needs("the labelling page", "starlette", "label"):
-        from starlette.applications import Starlette
-        from starlette.concurrency import run_in_threadpool
-        from starlette.requests import Request
-        from starlette.responses import JSONResponse, Response
-        from starlette.routing import Route
-
-    class Json(JSONResponse):
-        def render(self, content: Any) -> bytes:  # a pool may hold half of a surrogate pair
-            return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-
-    def visitor_of(request: Request) -> Visitor:
-        visitor: Visitor = request.scope["visitor"]
-        return visitor
-
-    def writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Any:
-        async def endpoint(request: Request) -> Response:
-            if role not in visitor_of(request).may:
-                return Json({"refused": NOT_YOURS}, status_code=403)
-            try:
-                values = _fields(await request.body(), names, visitor_of(request))
-                return Json(await run_in_threadpool(partial(call, **values)))
-            except Refused as refused:
-                return Json({"refused": str(refused)}, status_code=409)
-            except (BadgeError, ValueError) as error:
-                return Json({"error": _plain(error)}, status_code=400)
-
-        return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
-
-    def reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Any:
-        def endpoint(request: Request) -> Response:
-            if role not in visitor_of(request).may:
-                return Json({"error": NOT_YOURS}, status_code=403)
-            try:
-                found = call(request)
-            except (BadgeError, ValueError, OSError) as error:
-                return Json({"error": _plain(error)}, status_code=404)
-            return found if isinstance(found, Response) else Json(found)
-
-        return Route(path, endpoint)
-
-    def state(request: Request) -> dict[str, Any]:
-        session.stay(request.query_params.get("client", ""))
-        visitor = visitor_of(request)
-        about = {"name": visitor.name, "role": visitor.role, "may": visitor.may, "suggested": suggested}
-        return {**session.state(), "visitor": about, "guidelines": guidelines}
-
-    def labels(request: Request) -> dict[str, Any]:
-        asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
-        visitor = visitor_of(request)
-        if visitor.name is not None and "adjudicate" not in visitor.may:
-            asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
-        return session.board.find(session.items.position, **asked)
-
-    def file(request: Request) -> Response:
-        position = session.items.position(request.query_params.get("id", ""))
-        if session.source.kind != "image":
-            raise InputError("the items of this pool are no files")
-        media, body = session.source.pool.shown(position)
-        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, max-age=3600"}
-        return Response(body, media_type=media, headers=headers)
-
-    def export(request: Request) -> Response:
-        kind = request.path_params["kind"]
-        made = {"csv": session.exports.as_csv, "jsonl": session.exports.as_jsonl}.get(kind)
-        if made is None:
-            raise InputError("there are labels.csv and labels.jsonl")
-        media = "text/csv" if kind == "csv" else "application/x-ndjson"
-        headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
-        return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
-
-    def page(path: str, request: Request) -> Response:
-        return Response(_page(path), media_type="text/html")
-
-    def static(request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in STATIC:
-            raise InputError("there is no such file")
-        return Response(_static(name), media_type=STATIC[name])
-
+    views = Views(session, suggested, guidelines)
     desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}", model)
     who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
         routes=[
-            *(reads(path, partial(page, path), role) for path, (_, _, role) in PAGES.items()),
-            reads("/static/{name}", static),
-            reads("/file", file),
-            reads("/export/labels.{kind}", export, "adjudicate"),
-            reads("/api/state", state),
-            reads("/api/labels", labels),
-            writes(session.next, "client", "name"),
-            writes(session.answer, *who, *item, "label", "seconds?"),
-            writes(session.skip, *who, *item, "reason?"),
-            writes(session.undo, *who),
-            writes(desk.remark, "request", "name", "id", "text?", "flag?"),
-            writes(desk.correct, "request", "name", "id", "label"),
-            writes(desk.change, "request", "name", "ids", "labels", role="adjudicate"),
-            writes(desk.take_back, "request", "name", "id", "reason?", role="adjudicate"),
-            writes(desk.unskip, "request", "name", "id", role="adjudicate"),
-            writes(desk.link, "person", "role?", role="admin"),
-            writes(desk.revoke, "person", role="admin"),
-            writes(desk.save, role="admin"),
-            reads("/api/disagreements", lambda request: desk.disagreements(), "adjudicate"),
-            reads("/api/team", lambda request: desk.dashboard(), "admin"),
+            *(_reads(path, partial(_page, path), role) for path, (_, _, role) in PAGES.items()),
+            _reads("/static/{name}", _static_file),
+            _reads("/file", views.file),
+            _reads("/export/labels.{kind}", views.export, "adjudicate"),
+            _reads("/api/state", views.state),
+            _reads("/api/labels", views.labels),
+            _writes(session.next, "client", "name"),
+            _writes(session.answer, *who, *item, "label", "seconds?"),
+            _writes(session.skip, *who, *item, "reason?"),
+            _writes(session.undo, *who),
+            _writes(desk.remark, "request", "name", "id", "text?", "flag?"),
+            _writes(desk.correct, "request", "name", "id", "label"),
+            _writes(desk.change, "request", "name", "ids", "labels", role="adjudicate"),
+            _writes(desk.take_back, "request", "name", "id", "reason?", role="adjudicate"),
+            _writes(desk.unskip, "request", "name", "id", role="adjudicate"),
+            _writes(desk.link, "person", "role?", role="admin"),
+            _writes(desk.revoke, "person", role="admin"),
+            _writes(desk.save, role="admin"),
+            _reads("/api/disagreements", lambda request: desk.disagreements(), "adjudicate"),
+            _reads("/api/team", lambda request: desk.dashboard(), "admin"),
         ]
     )
     return Guard(app, people, hosts_of(host, public), port, is_local(host), public)
@@ -189,7 +209,7 @@ def _static(name: str) -> bytes:
     return (resources.files("badge.labelling") / "static" / name).read_bytes()
 
 
-def _page(path: str) -> str:
+def _page(path: str, request: Request) -> Response:
     """A page in the frame that all share. What stands above the mark in its file goes into the header."""
     name, title, _ = PAGES[path]
     header, mark, body = _static(f"{name}.html").decode().partition("<!-- below the header -->\n")
@@ -197,7 +217,8 @@ def _page(path: str) -> str:
         header, body = "", header
     frame = Template(_static("frame.html").decode())
     text = frame.substitute(title=title, name=name, header=header, body=body)
-    return text.replace(f'<a href="{path}"', f'<a href="{path}" aria-current="page"', 1)
+    text = text.replace(f'<a href="{path}"', f'<a href="{path}" aria-current="page"', 1)
+    return Response(text, media_type="text/html")
 
 
 def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, Any]:
