@@ -80,7 +80,7 @@ def test_logits_that_are_not_finite() -> None:
 
 def test_rows_that_do_not_sum_to_one() -> None:
     message = (
-        r"do not sum to 1 \(within .*\) in 1 row \(first: 3\): row 3 sums to 0.8; normalise them, use Outputs.from"
+        r"do not sum to 1 \(within .*\) in 1 row \(first: 3\): row 3 sums to 0.8: normalise them, .* use Outputs.from"
     )
     with pytest.raises(InputError, match=message):
         badge.Outputs(changed(P, 3, 0.2), H)
@@ -89,7 +89,7 @@ def test_rows_that_do_not_sum_to_one() -> None:
 @pytest.mark.parametrize("value", [-2.5, 4.0])
 def test_logits_for_probabilities(value: float) -> None:
     with pytest.raises(
-        InputError, match=r"outside \[0, 1\] in 1 row .*these look like logits: use Outputs.from_logits"
+        InputError, match=r"outside \[0, 1\] in 1 row .*these look like logits \(--logits\); use Outputs.from_logits"
     ):
         badge.Outputs(changed(P, 1, [value, 1 - value, 0, 0]), H)
     with pytest.raises(InputError, match="these look like logits"):

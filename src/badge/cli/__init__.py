@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _forget_standard_output() -> None:
-    """What could not be written would be tried again, and complained about, when the interpreter ends."""
+    """Drop what could not be written: the interpreter would try again at its end, and complain."""
     try:
         sys.stdout.flush()
     except (AttributeError, OSError):

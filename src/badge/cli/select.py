@@ -48,7 +48,7 @@ def select(
     probabilities: Annotated[Path | None, _file(f"Class probabilities, N rows: {ENDINGS}.")] = None,
     logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
     embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {NO_EMBEDDINGS} do without.")] = None,
-    outputs: Annotated[Path | None, _file("In place of these: badge.predict(..., out=DIR).", metavar="DIR")] = None,
+    outputs: Annotated[Path | None, _file("In place of these: what badge.predict wrote.", metavar="DIR")] = None,
     strategy: Strategy = "badge",
     seed: Annotated[int, Option(help="The same seed gives the same picks.")] = 0,
     multilabel: Annotated[bool, Option("--multilabel", help="A column is one label; rows need not sum to 1.")] = False,
@@ -152,7 +152,7 @@ def _pool(files: Files, outputs: Path | None, named: bool) -> Pool:
         return read_pool(files, named)
     loaded = Outputs.load(outputs)
     if files.multilabel and not loaded.multilabel:
-        raise InputError(f"--multilabel: {outputs} holds one label per example; predict it again with multilabel=True")
+        raise InputError(f"--multilabel: {outputs} holds one label per example: predict it again for several")
     return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [], [])
 
 

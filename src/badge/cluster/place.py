@@ -64,8 +64,10 @@ def _share(value: Any, name: str) -> float | None:
 
 @contextmanager
 def room(ray: Any, shards: int, each: Resources) -> Iterator[list[str]]:
-    """The node of each shard, where room for it is reserved until the end: as a placement group, so that a cluster that grows
-    knows what is wanted. No node ("") is named where shards reserve nothing."""
+    """Reserve room for shards until the end of the block, and name the node of each ("" if they reserve nothing).
+
+    The room is a placement group, so that a cluster that can grow learns what is wanted.
+    """
     bundle = each.bundle(ray, shards)
     if not bundle:
         yield [""] * shards

@@ -68,7 +68,7 @@ def predict(
         workers: most copies of the model; None: what the cluster has room for.
         num_cpus: cores of each copy of the model, which are its threads too; None: 1.
         num_gpus: GPUs of each copy; None: 1 where the cluster has some.
-        memory: bytes of each copy; None: not reckoned with.
+        memory: bytes of each copy; None: none reserved.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
         {options}
 
@@ -196,8 +196,8 @@ def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] 
 
 
 def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[bytes]]:
-    """A batch of a `ray.data.Dataset`: its rows as one part. An error of badge is an answer too, since Ray Data would
-    wrap it in a text that names neither condition nor way out."""
+    """Write a batch of a `ray.data.Dataset` as one part. An error of badge is returned, not raised: Ray Data would wrap it in
+    a long text."""
     import ray
 
     job: Job = ray.get(shared)

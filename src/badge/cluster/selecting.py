@@ -54,7 +54,7 @@ def select_from(
         shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
         num_cpus: cores (and threads) of each shard; None: 1, less where shards outnumber the cores; 0: none reserved.
         num_gpus: GPUs that are reserved for each shard; None: none.
-        memory: bytes that are reserved for each shard; None: not reckoned with.
+        memory: bytes that are reserved for each shard; None: none.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
 
     Returns:
@@ -152,7 +152,7 @@ def select(
         shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
         num_cpus: cores of each copy of the model and of each shard, which are its threads too; None: 1.
         num_gpus: GPUs of each copy and of each shard; None: 1 for a copy where the cluster has some.
-        memory: bytes of each copy and of each shard; None: not reckoned with.
+        memory: bytes of each copy and of each shard; None: none reserved.
         address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
         id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
         workers: most copies of the model; None: what the cluster has room for.

@@ -18,7 +18,7 @@ from badge.samplers.envelope import SEGMENT
 
 Answer = TypeVar("Answer")
 
-#: A selection ends when one of its shards has died so often.
+#: A selection ends when one of its shards has died this many times.
 DEATHS = 5
 #: Seconds without an answer of any shard after which a selection ends: a shard may have to read all of its rows.
 SILENT_SECONDS = 3600.0
@@ -125,8 +125,8 @@ def sent(rows: Any, build: Build, start: int, stop: int) -> bytes:
 
 
 class Host:
-    """A shard over there. What is wrong with its rows is the answer to the first message: Ray takes an actor
-    that cannot be made for one that died."""
+    """A shard in another process. An error in its rows is raised at the first message: Ray takes an actor that fails to start
+    for one that died."""
 
     def __init__(self, content: bytes, threads: int = 1) -> None:
         self.take(content, threads)

@@ -27,7 +27,7 @@ SINGLE_WHOLE = 2**24
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    """A numpy array of what is given, or an error that says why that cannot be: ragged rows, masked entries.
+    """`values` as a numpy array; for ragged rows and masked entries an error that says so.
 
     >>> as_array([[1, 2], [3]], "embeddings")
     Traceback (most recent call last):
@@ -154,8 +154,8 @@ def row_norms(x: Tensor) -> Tensor:
 def check_finite(x: Tensor, name: str, start: int = 0, advice: str = "drop or repair these rows") -> None:
     """Refuse NaN and inf, naming the rows; `start` is the number of the first."""
     for part in chunks(x):
-        # NaN and inf survive a sum, so one that is finite clears a whole chunk. One that is not may be an overflow. In half
-        # precision the extremes, which NaN survives too, are found in a third of the time of a sum in float32.
+        # A finite sum has no NaN or inf in it and clears a whole chunk; one that is not finite may be an overflow. In half
+        # precision minimum and maximum show NaN and inf too, in a third of the time of a sum in float32.
         rows = x[part]
         if torch.isfinite(torch.stack(torch.aminmax(rows)).float().sum() if x.dtype.itemsize < 4 else rows.sum()):
             continue

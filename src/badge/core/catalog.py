@@ -11,7 +11,7 @@ from typing import Literal
 
 from badge.errors import InputError, UnknownNameError
 
-#: Whether a strategy looks at the outputs of the labelled examples: never, where there are any, or not without them.
+#: Whether a strategy is given the outputs of the labelled examples: never, if there are any, or it requires them.
 Labeled = Literal["no", "if any", "required"]
 
 PROBABILITIES, EMBEDDINGS = frozenset({"probabilities"}), frozenset({"embeddings"})

@@ -7,9 +7,9 @@ from badge.errors import InputError
 
 
 def chosen(mask: Tensor) -> Tensor:
-    """Positions where a mask holds, for work that does no harm elsewhere.
+    """Positions at which a mask is true, for work that does no harm at the others.
 
-    On a device these are all positions: to learn how many hold, the host would wait for longer than the work takes.
+    On a GPU these are all positions: to count the true ones, the host would wait longer than the extra work takes.
     """
     return mask.nonzero()[:, 0] if mask.device.type == "cpu" else torch.arange(len(mask), device=mask.device)
 

@@ -23,7 +23,7 @@ DAMAGED = (
 
 @contextmanager
 def sound() -> Iterator[None]:
-    """numpy's warnings about old or odd headers are no news to a user: the checks of the arrays decide."""
+    """Hide numpy's warnings about old or odd headers: the checks of the arrays decide."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -100,7 +100,7 @@ def shards(rows: Any, build: Build) -> Shards:
 
 
 class Remaining:
-    """The positions from `start` to `stop` without the `excluded` ones (ascending), and without a list of them.
+    """The positions from `start` to `stop` except the `excluded` ones (ascending). They are never listed.
 
     >>> left = Remaining(0, 6, np.array([0, 3]))
     >>> len(left), left.positions(np.arange(4)).tolist()
@@ -182,7 +182,7 @@ def narrowed(rows: RowSource, ids: Remaining | Listed) -> RowSource:
 
 
 def small(rows: RowSource) -> bool:
-    """Whether rows live here and are so few that a copy of them costs little."""
+    """Whether rows live in this process and are few enough that a copy costs little."""
     return rows.shape.numel() * max(4, rows.dtype.itemsize) <= CHUNK_BYTES and place_of(rows) is None
 
 

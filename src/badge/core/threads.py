@@ -22,7 +22,7 @@ _own = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run on one thread, but for products in `threads_for`."""
+    """Run on one thread, except products inside `threads_for`."""
     before = torch.get_num_threads()
     if before == 1:
         yield

@@ -94,7 +94,7 @@ def _opened(descriptor: int, binary: bool) -> IO[Any]:
 
 @contextmanager
 def standard_output() -> Iterator[IO[str]]:
-    """Standard output, flushed at the end; closed, full or unable to show a character it is one clear error.
+    """Standard output, flushed at the end. If it is closed, full or cannot show a character, one line says so.
 
     A reader that stops early (`| head`) is no error: `BrokenPipeError` passes, and the command line ends quietly.
     """

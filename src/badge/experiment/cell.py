@@ -128,7 +128,7 @@ class Cell:
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
     """Run a cell to its end, from wherever its journal stops.
 
-    With more `labels` than before it goes on, to the bit as if it had been asked for that number at once.
+    With more `labels` than before it goes on, with the same bits as if it had been asked for that number at once.
 
     Args:
         cell: what to run.

@@ -76,7 +76,7 @@ def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
 def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     """The cells of a grid, without repeats: by seed, and within a seed in the order of the file, strategies innermost.
 
-    So that whenever a grid is stopped, what it has can be compared in pairs.
+    So whenever a grid is stopped, the cells that it has finished can be compared in pairs.
 
     Args:
         settings: the keys of a grid file.

@@ -35,7 +35,7 @@ Described = str | dict[str, Any]
 class JsonObject:
     """A JSON object with known fields. A field that holds its default is not written."""
 
-    #: a measurement: fields are written also where they hold their default, and unknown ones are read and left out
+    #: True for measurements: fields that hold their default are written too, unknown fields are ignored when read
     open: ClassVar[bool] = False
 
     def plain(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class Journal:
             self._check_file("what was added last is lost with it", written=True)
 
     def _take_back(self, length: int) -> None:
-        """Cut off what a failed write has left; where that fails too, write zeros over it: no line of a journal."""
+        """Cut off what a failed write has left. If that fails too, overwrite it with zeros: they are no line."""
         self._intent, self._cut = None, self._end
         try:
             os.ftruncate(self._fd, self._end)
@@ -290,5 +290,7 @@ def _lock(fd: int, path: Path) -> None:
     with _said(f"cannot lock the journal {path}", "; put it on a local disk"):
         taken = lock_file(fd)
     if not taken:
-        way_out = "close that learner or run (`learner.close()`), or use another journal"
-        raise JournalError(f"the journal {path} is already open for writing, in this process or another: {way_out}")
+        what = f"the journal {path} is already open for writing, in this process or another"
+        raise JournalError(
+            f"{what}: end that program, or use another journal", in_python="`learner.close()` releases it"
+        )

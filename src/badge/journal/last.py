@@ -1,9 +1,9 @@
 """Beside a journal, which line was its last: lines cut off at the end are noticed, which the journal alone cannot show.
 
-`labels.jsonl.last` holds the number and the digest of the last line, the digest of the first, by which it knows its
-journal, and a checksum. It is written after the line is on disk, so that it is never ahead of the journal, however the
-process or the machine died. Where it is missing, damaged, behind or another journal's, opening the journal says so: then
-lines that are missing at the end cannot be noticed.
+`labels.jsonl.last` holds the number and the digest of the last line, the digest of the first line, which identifies the
+journal, and a checksum. It is written after the line is on disk, so it is never ahead of the journal, however the process
+or the machine died. If it is missing, damaged, behind or of another journal, opening the journal warns that lines cut off
+at the end would not be noticed.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Last:
 
 
 def beside(journal: Path, ending: str = ".last") -> Path:
-    """The file beside a journal; beside the file itself where the journal is a link."""
+    """The file beside a journal. If the journal is a link, beside the file that it points to."""
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}{ending}")
 
@@ -78,9 +78,9 @@ def _open(journal: Path, flags: int) -> int:
 
 
 def read_last(journal: Path) -> Last | str | None:
-    """What stands beside a journal; None: nothing; a text says what is wrong with it.
+    """The record beside a journal. None: there is none; a text: what is wrong with it.
 
-    Read it before the journal: then it cannot be ahead of a writer.
+    Read it before the journal: if another process writes meanwhile, the record is behind the journal, never ahead.
     """
     try:
         fd = _open(journal, os.O_RDONLY)
@@ -112,7 +112,7 @@ def remark(journal: Path, last: Last | str | None, first: str, events: int) -> s
 
 
 def write_last(journal: Path, last: Last) -> None:
-    """Written in place, the same length each time. Where it cannot be written it stays behind, which does no harm."""
+    """Write the record in place; its length never changes. If that fails it stays behind, which does no harm."""
     with contextlib.suppress(OSError):
         fd = _open(journal, os.O_WRONLY | os.O_CREAT)
         try:

@@ -86,7 +86,7 @@ def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
 
 
 def _texts(path: Path) -> Iterator[tuple[str | None, str]]:
-    """The texts of an export. Of an archive each file, with the person after whom doccano names it."""
+    """The texts of an export, each with its author if that is known: doccano names the files of an archive after people."""
     if not zipfile.is_zipfile(path):
         yield None, path.read_text(encoding="utf-8-sig")
         return

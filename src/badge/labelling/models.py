@@ -35,7 +35,7 @@ TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART, FEW_TEXTS = 256, 20_000, 10_00
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: above this number of files a progress bar is shown
 MANY_FILES = 100
-#: values of a column of a table that become columns of their own; rarer ones share one
+#: most values of a column of texts that get a column each; rarer values are 0 in all of them
 MOST_VALUES = 20
 
 

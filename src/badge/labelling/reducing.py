@@ -1,4 +1,4 @@
-"""Less of a large pool: a sparse matrix in a few columns (latent semantic analysis), and some of its rows."""
+"""A large pool made smaller: a sparse matrix in a few columns (latent semantic analysis), and some of its rows."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def _orthonormal(x: Tensor) -> Tensor:
 
 
 def spread(length: int, count: int, also: IntArray | None = None) -> IntArray:
-    """Positions of `count` rows of a pool, evenly spaced, and of at most as many others, ascending.
+    """Positions of `count` evenly spaced rows of a pool and of at most `count` of `also`, ascending.
 
     >>> spread(9, 3, np.array([1, 8])).tolist()
     [0, 1, 4, 8]

@@ -56,7 +56,7 @@ class Session:
         self.picker.is_out, self.picker.picked = self._loans.is_out, self.board.changed
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)  # a client does one thing at a time
-        self._undone: dict[str, list[Id]] = {}  # of each client, what it went back to since its last answer
+        self._undone: dict[str, list[Id]] = {}  # client -> items that it went back to since its last answer
         self._replies: OrderedDict[str, Reply] = OrderedDict()
         self._journalled = self.team.requests(REMEMBERED)
         self._rng = generator(None)  # who gets which item is no part of the experiment

@@ -37,7 +37,7 @@ class Source:
         return position if self.ids is None else self.ids[position]
 
     def shown(self, position: int) -> dict[str, Any]:
-        """What the page needs to show an item; of an image only its name, its bytes come by id."""
+        """What the page needs to show an item. For an image that is its name; the bytes are fetched by id."""
         if self.kind == "image":
             return {"kind": "image", "name": self.pool.names[position]}
         if self.kind == "row":

@@ -25,7 +25,7 @@ def check_arguments(trainer: Any, journal: Any, initial: Any, predict: Any) -> N
 
 
 def first_batch(first: Any, embeddings: Any, trainer: Any, rows: int) -> tuple[Strategy, Outputs | None] | None:
-    """What picks before there is a model, and from what (None: from what a frozen encoder gives); checked at the door."""
+    """The strategy of the first batch and its outputs (None: those of a frozen encoder); None: a uniform draw."""
     if first is None:
         if embeddings is not None:
             raise InputError("embeddings are for the first batch: name what picks it, first='typiclust'")

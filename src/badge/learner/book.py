@@ -105,13 +105,13 @@ class Book:
                 self._kept = ledger.number
 
     def lock(self, writing: bool = False) -> AbstractContextManager[Any]:
-        """The lock of journal and ledger; `writing` is refused at once where it could not be."""
+        """The lock of journal and ledger. With `writing`, a journal that cannot be written is refused at once."""
         if writing:
             self.journal.check_writable()
         return self._lock()
 
     def ledger(self) -> Ledger:
-        """The ledger of all that the journal holds: an interrupt may have come between the file and the fold."""
+        """The ledger, up to date with the journal: an interrupt may have come between writing an event and folding it in."""
         self.journal.settle()
         if self._ledger.busy:
             self._ledger = self._replayed()

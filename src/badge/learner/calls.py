@@ -1,4 +1,4 @@
-"""Calls of a loop, checked and turned into events; None where there is nothing to write. Nothing has changed yet then."""
+"""The calls of a loop, checked and turned into events; None: there is nothing to write. Nothing changes here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def initial(ledger: Ledger, labels: Mapping[Any, Any]) -> e.Initial:
 def tell(
     ledger: Ledger, ids: Any, labels: Any, by: str | None = None, unasked: bool = False, people: int = 1
 ) -> tuple[e.Tell, list[Code]] | None:
-    """The event of telling `labels`, without those that are known already; None where all are.
+    """The event that tells `labels`, without those that are known already; None if all are.
 
     With `people` > 1 the labels are votes, also of ids that nobody was asked about.
     """
@@ -106,7 +106,7 @@ def _check_tellable(ledger: Ledger, id: Id, unasked: bool) -> None:
     if unasked or ledger.broken:
         return
     if id in ledger.skipped:
-        raise InputError(f"id {id!r} is skipped: unskip it first, or tell(…, unasked=True)")
+        raise InputError(f"id {id!r} is skipped: unskip it first", in_python="or tell(…, unasked=True)")
     if id not in ledger.pending and id not in ledger.people:
         way_out = "labels that exist already go into `initial`, or tell(…, unasked=True)"
         raise InputError(f"id {id!r} was not asked: {way_out}; pending are {short(list(ledger.pending))}")

@@ -110,7 +110,7 @@ class Classes:
 
 
 def one_class(classes: Classes, targets: NDArray[np.int64]) -> str | None:
-    """The sentence that all labels are of one class, where they are.
+    """A sentence that says so if all labels are of one class, else None.
 
     >>> one_class(Classes(["cat", "dog"]), np.array([1, 1, 1]))
     "all 3 labels so far are 'dog'"

@@ -37,7 +37,7 @@ def _columns(pool: Any) -> dict[str, str] | None:
 
 
 def _changed_column(recorded: dict[str, str] | None, pool: Any) -> str:
-    """What is other about the columns of a table, in words."""
+    """How the columns of a table differ from the recorded ones, in words; "" if they do not."""
     yours = _columns(pool)
     if recorded is None or yours is None:
         return ""
@@ -50,7 +50,7 @@ def _changed_column(recorded: dict[str, str] | None, pool: Any) -> str:
 
 
 def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
-    """Refuse a pool that is not the recorded one, or that with more behind it."""
+    """Refuse a pool unless it is the recorded one, perhaps with examples added at its end."""
     theirs, yours = recorded.length, ids.length
     sizes = f"its pool has {theirs:,} examples, yours {yours:,}"
     if (recorded.sample is not None) != (ids.own is not None):

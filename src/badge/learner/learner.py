@@ -196,7 +196,7 @@ class ActiveLearner:
         Args:
             ids: ids that were asked, or a dict {id: label}.
             labels: a label for each id: a class, or a list of classes with `multilabel=True`.
-            by: who labelled. Where several people label an id the majority counts.
+            by: who labelled. If several people label an id, the majority counts.
             unasked: also take labels of ids that were never asked.
 
         Raises:
@@ -236,7 +236,7 @@ class ActiveLearner:
         self._notify(self._book.write(lambda ledger: calls.skip(ledger, ids, reason)))
 
     def unskip(self, ids: Iterable[Any]) -> None:
-        """Back to the pool with ids that were skipped.
+        """Put skipped ids back into the pool.
 
         Args:
             ids: ids that were skipped; others stay as they are.
@@ -247,7 +247,7 @@ class ActiveLearner:
         self._notify(self._book.write(lambda ledger: calls.unskip(ledger, ids)))
 
     def release(self, ids: Iterable[Any]) -> None:
-        """Back to the pool with pending ids; labels that some have given already are kept.
+        """Put pending ids back into the pool. Labels that people have given already are kept.
 
         Args:
             ids: ids that were asked and have no label; others stay as they are.
@@ -258,7 +258,7 @@ class ActiveLearner:
         self._notify(self._book.write(lambda ledger: calls.release(ledger, ids)))
 
     def add_class(self, name: Label | None = None) -> None:
-        """One class more: its name, or nothing where classes are numbers. What trains must be able to learn it.
+        """Add a class: its name, or nothing if classes are numbers. The trainer must be able to learn it.
 
         Args:
             name: the new class; None where classes are numbers.
@@ -367,7 +367,7 @@ class ActiveLearner:
 
     @property
     def votes(self) -> dict[Id, dict[str, Any]]:
-        """Who gave which label, of ids that several people label."""
+        """Who gave which label, for ids that several people label."""
         return self._book.look(lambda now: {id: now.said_by(id) for id in now.votes})
 
     @property
@@ -381,7 +381,7 @@ class ActiveLearner:
         return rows
 
     def agreement(self) -> Agreement:
-        """Of what several people have labelled: agreement per example, Cohen's κ per pair of people."""
+        """How far people agree on what several of them labelled: per example, and Cohen's κ per pair of people."""
         return self._book.look(lambda now: agreement(now.votes, now.pending))
 
     def advice(self) -> Advice:

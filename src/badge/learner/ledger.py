@@ -65,7 +65,7 @@ class Ledger:
         return None if code is None else self.classes.decode(code)
 
     def said_by(self, id: Id) -> dict[str, Any]:
-        """Who gave which label, of an id that several people label."""
+        """Who gave which label, for an id that several people label."""
         return {by: self.classes.decode(code) for by, code in self.votes.get(id, {}).items()}
 
     # -- the fold --------------------------------------------------------------------------------------------------

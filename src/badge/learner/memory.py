@@ -20,10 +20,10 @@ def plain_state(strategy: Any) -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Memory:
-    """What of a strategy's memory to write down, so that `merged(old, changes(old, new)) == new`.
+    """The part of a strategy's memory to write down: `merged(old, changes(old, new)) == new`.
 
     A memory grows with the labels (albl keeps a number for each). Written whole with every batch, it would make the
-    journal grow with their square. So of a table in it only new and changed entries are written, under "add".
+    journal grow with their square. So only the new and changed entries of its tables are written, under "add".
 
     >>> changes({"w": 1, "by_id": {"3": 0.5}}, {"w": 1, "by_id": {"3": 0.5, "7": 0.25}}).plain()
     {'add': {'by_id': {'7': 0.25}}}
@@ -53,7 +53,7 @@ def merged(old: Mapping[str, Any] | None, change: Memory) -> dict[str, Any]:
 
 
 def restore(strategy: Any, memory: dict[str, Any] | None, blank: dict[str, Any]) -> None:
-    """Give a strategy its memory back; `blank` where that is of another version of the strategy."""
+    """Give a strategy its memory back; `blank` if the memory is of another version of the strategy."""
     try:
         strategy.restore(memory or blank)
     except (KeyError, TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from badge.strategies.explain import Explanation
 
 
 class PartWork:
-    """The work of a learner on some rows of its pool, at these positions, ascending: the same steps on fewer rows."""
+    """The work of a learner on the rows of its pool at `places` (ascending): the same steps on fewer rows."""
 
     def __init__(self, whole: Work, places: IntArray, rows: Any) -> None:
         self.places, self._ids = places, whole.ids

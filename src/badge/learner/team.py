@@ -42,7 +42,7 @@ class Team:
     # -- picking -------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Do what takes long and needs no labels, as an encoder's pass over the pool; of a large pool a part first."""
+        """Do the slow work that needs no labels, as an encoder's pass over the pool. A part of a large pool comes first."""
         self._learner._work.prepare_part(self._book.look(Snapshot.of))
         self._learner._work.prepare()
 

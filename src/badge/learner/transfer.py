@@ -80,8 +80,8 @@ def imported(
 ) -> Iterator[Checked]:
     """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
 
-    All of it is checked before the first event; labels that are known already are left out. Whoever iterates applies each
-    event to the ledger before the next: corrections of what several people said come last.
+    All of it is checked before the first event; labels that are known already are left out. The caller applies each event to
+    the ledger before it takes the next: corrections of votes come last.
     """
     for name in (id, label, *(() if by is None else (by,))):
         name_of(name, "a column")

@@ -107,7 +107,7 @@ class Work:
         self._blank = {} if self.memory is None else plain_state(self.memory)
 
     def prepare_part(self, state: Snapshot) -> tuple[IntArray, Any] | None:
-        """Positions in the part of a large pool that its trainer prepares first, with what is labelled by then, and rows."""
+        """The part of a large pool that its trainer prepares first, with the labelled examples: positions and rows."""
         with self._preparing_part():
             return prepared_part(self.trainer, self.pool, state.labeled)
 

@@ -72,7 +72,7 @@ def check_scale(h: RowSource | None, name: str = "embeddings") -> None:
 
 
 def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
-    """A quick look that passes what is clearly within bounds; only the rest is worth the exact one."""
+    """A quick check that passes rows which are clearly within bounds. The others get the exact check."""
     low, high = torch.aminmax(rows)
     if not (float(low) >= -tolerance and float(high) <= 1 + tolerance):  # NaN is neither
         return False
@@ -97,8 +97,8 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) ->
             i = int(outside[0])
             raise InputError(
                 f"probabilities outside [0, 1] in {name_rows(outside + first)}: row {i + first} spans "
-                f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; "
-                "these look like logits: use Outputs.from_logits (on the command line --logits)"
+                f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; these look like logits (--logits)",
+                in_python="use Outputs.from_logits",
             )
         if p.shape[1] == 1 or multilabel:
             continue
@@ -108,7 +108,7 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) ->
             i = int(off[0])
             raise InputError(
                 f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row "
-                f"{i + first} sums to {float(sums[i]):.6g}; "
-                "normalise them, use Outputs.from_logits for raw scores, or multilabel=True for independent labels "
-                "(--logits, --multilabel)"
+                f"{i + first} sums to {float(sums[i]):.6g}: normalise them, unless they are raw scores (--logits) or "
+                "independent labels (--multilabel)",
+                in_python="use Outputs.from_logits for raw scores, or multilabel=True for independent labels",
             )

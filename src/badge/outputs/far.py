@@ -1,7 +1,7 @@
 """Outputs in an object store (`s3://…`, `gs://…`, `memory://…`), by fsspec: whole objects, and a copy on this machine's disk.
 
     url/parts.json                 as in a directory; a part is listed with its digest
-    url/part-<key>/outputs.json    that of the part and the digest of each of its files; written last: the part is complete
+    url/part-<key>/outputs.json    as in a directory, and the digest of each file; written last: the part is complete
     url/part-<key>/…               its files, as they are
 
 A copy lies in `cache_folder()/outputs`, under the digest: what was fetched once is not fetched again, and a part that has
@@ -109,7 +109,7 @@ class Far:
         return _sum(text)
 
     def metas(self, names: Sequence[str]) -> list[tuple[dict[str, Any], str] | None]:
-        """What `take` wrote last of each of these parts, and its digest; None where it is not there."""
+        """The outputs.json of each of these parts and its digest; None for a part that is not there."""
         found = self.read([f"{name}/{store.META}" for name in names])
         contents = [found.get(f"{name}/{store.META}") for name in names]
         return [None if text is None else (self._meta(text), _sum(text)) for text in contents]

@@ -39,7 +39,7 @@ class Piece:
         return self.stop - self.start
 
     def open(self, name: str) -> Tensor:
-        """These rows of the array `name`, memory-mapped; those of an object store from the copy of this machine."""
+        """These rows of the array `name`, memory-mapped; parts of an object store from this machine's copy."""
         folder = self.folder.here() if isinstance(self.folder, FarPart) else self.folder
         return as_tensor(store.read(folder)[store.ARRAYS.index(name)][self.start : self.stop], name)
 

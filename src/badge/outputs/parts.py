@@ -41,7 +41,7 @@ Given = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Part:
-    """One part as the index lists it; the digest is that of a part in an object store."""
+    """One part as the index lists it. Only parts in an object store have a digest."""
 
     name: str
     rows: int
@@ -131,7 +131,7 @@ def write(
 
 
 def finish(directory: Given | Far, parts: Sequence[Part]) -> None:
-    """Check the parts and write the index; what is not in it goes: remains of killed workers, parts of other layouts."""
+    """Check the parts and write the index. Delete the rest: remains of killed workers, parts of other layouts."""
     place = place_of(directory)
     metas, _ = _checked(place, parts)
     index: dict[str, Any] = {**_index(place), "parts": [[part.name, part.rows] for part in parts]}
@@ -170,8 +170,8 @@ def open_parts(directory: Given | Far) -> Opened:
 
 
 def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[list[dict[str, Any]], list[list[Tensor]]]:
-    """What each part says of itself, and the two arrays of those in a directory. All parts must be there, once, whole, and
-    of one model and shape."""
+    """The metadata of each part and, for parts in a directory, their two arrays. Every part must be there once, be whole, and
+    have the model and shape of the others."""
     if not parts:
         raise InputError(f"{place} has no parts: it holds 0 rows")
     far = place.metas([part.name for part in parts]) if isinstance(place, Far) else []

@@ -27,7 +27,7 @@ class Progress(NamedTuple):
 
 
 def checksum(array: Array, start: int, stop: int, value: int = 0) -> int:
-    """The CRC-32 of rows `start` to `stop`, going on from that of the rows before them."""
+    """The CRC-32 of rows `start` to `stop`; `value` is the CRC-32 of the rows before them."""
     step = max(1, PIECE // max(1, array[:1].nbytes))
     for begin in range(start, stop, step):
         rows = np.ascontiguousarray(array[begin : min(begin + step, stop)])
@@ -36,12 +36,12 @@ def checksum(array: Array, start: int, stop: int, value: int = 0) -> int:
 
 
 def same_rows(arrays: tuple[Array, Array], progress: Progress) -> bool:
-    """Whether the rows counted are those that were written: every one is read."""
+    """Whether the counted rows have their checksums. Reads every row."""
     return all(checksum(a, 0, progress.rows) == known for a, known in zip(arrays, progress.sums, strict=True))
 
 
 def read_progress(directory: Path) -> Progress:
-    """What a directory says of itself; nothing where it does not yet."""
+    """The progress that a directory records; 0 rows if it has none yet."""
     file = directory / FILE
     if not file.is_file():
         return Progress()

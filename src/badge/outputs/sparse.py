@@ -1,4 +1,4 @@
-"""Embeddings that are mostly zeros, as those of words are: kept sparse, made dense row block by row block."""
+"""Embeddings that are mostly zeros, such as counts of words: kept sparse, made dense one block of rows at a time."""
 
 from __future__ import annotations
 

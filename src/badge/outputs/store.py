@@ -7,8 +7,8 @@
     dir/.badge-lock          held by the process that writes
 
 Rows are flushed before they are counted, so that a process killed at any time loses at most the last second of work.
-Rows are validated before they are written: opening a directory whose files were not changed since reads nothing but its
-headers. Of others every row is compared with the checksum: numbers that were changed are refused.
+Rows are validated before they are written, so opening a directory reads only headers while its files are unchanged. If a file
+has changed, every row is read and compared with the checksum: changed numbers are refused.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     path = Path(directory)
     meta = read_meta(path)
     if meta is None:
-        raise InputError(f"{path} holds no outputs: badge.predict(..., out=...) makes such a directory")
+        raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
     progress = read_progress(path)
     if progress.rows < meta["rows"]:
         held = f"{progress.rows:,} of {meta['rows']:,} rows"
-        raise InputError(f"{path} holds {held}: run the same badge.predict(..., out=...) to finish it")
+        raise InputError(f"{path} holds {held}: run the same prediction again to finish it")
     arrays = _open(path, meta, "r")
     if progress.rows > meta["rows"] or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
-        raise InputError(f"{path} was changed since badge.predict wrote it: {AGAIN}")
+        raise InputError(f"{path} was changed since it was written: {AGAIN}")
     return arrays
 
 
@@ -148,7 +148,7 @@ class Writer:
             self.flush()
 
     def leave_out_embeddings(self, missing: str) -> None:
-        """From here on, and of the rows before, there are none; `missing` says why."""
+        """Keep no embeddings, neither of rows to come nor of those written; `missing` says why."""
         self.missing = missing
         if self.arrays is None or not self.arrays[1].shape[1]:
             return

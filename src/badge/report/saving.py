@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 160
-#: What a report writes its figures as on request, beside SVG.
+#: Formats that figures can be written in besides SVG.
 FORMATS = ("png", "pdf")
 FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 _PRINT_INK = "#1a1a1a"

@@ -1,4 +1,4 @@
-"""One block of events: how many there are, and which of them are accepted when they are gone through in order."""
+"""One block of events: its size, and which of its events are accepted, in order."""
 
 from dataclasses import dataclass
 

@@ -26,9 +26,9 @@ def check_k(k: Any, n: int) -> int:
 
 
 def sampler(function: Sampler) -> Sampler:
-    """A sampler with its door: features, k and rng are what they should be, no autocast is in force and nothing is recorded.
+    """A decorator that checks the arguments of a sampler and turns autocast and autograd off.
 
-    Products in half precision would rule out what they should not; what autograd notes of many small steps takes time.
+    Products in half precision would rule out rows wrongly, and autograd's notes on many small steps take time.
     """
 
     @functools.wraps(function)

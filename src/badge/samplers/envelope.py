@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from badge.samplers.draw import places_in_rows
 from badge.samplers.nearest.bounds import NORM_SLACK
 
-#: Positions of a segment. With LEAF this is part of what the picks are: with another value a seed has other picks.
+#: Positions of a segment. Changing SEGMENT or LEAF changes the picks for a given seed.
 SEGMENT = 4096
 #: Positions of a leaf: 64 leaves of 64 rows are looked at to find a row in a segment.
 LEAF = 64

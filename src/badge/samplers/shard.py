@@ -18,13 +18,13 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses, by_norms
 from badge.samplers.nearest import Bounds, Centres, Tuning
 
-#: A glance for fewer than GLANCE new centres costs as much as for GLANCE, because rows are read.
+#: A glance for fewer than GLANCE new centres takes the time of GLANCE: it is spent on reading rows.
 GLANCE = 16
 #: Rows that furthest-first has ahead of all others before it answers.
 SETTLED = 64
 #: A glance looks at the rows whose bounds are above this share of the largest ones: those are picked next.
 LARGE = 0.8
-#: What a round of furthest-first costs beside its distances, in distances.
+#: Cost of a round of furthest-first besides its distances, in distances.
 OVERHEAD = 2**18
 
 

@@ -5,10 +5,10 @@ v outside, uniform, and accepts with probability min(1, det(S − s_i + v) / det
 
     B_ii (⟨v, v⟩ − bᵀ y) + y_i²
 
-and an accepted swap changes B by two outer products: O(k² + k(C+D)) a step. Proposals do not depend on what the earlier
-ones lead to but through S, so they are evaluated a block at a time, matrix products in place of matrix-vector ones, and an
-accepted swap corrects those behind it in its block. Rows are scaled to length 1 and their lengths accounted for apart:
-norms that span many decades would ruin the inverse.
+and an accepted swap changes B by two outer products: O(k² + k(C+D)) a step. A proposal depends on earlier ones only through
+S. So proposals are evaluated a block at a time, with matrix products in place of matrix-vector products, and an accepted swap
+corrects the later ones of its block. Rows are scaled to length 1 and their lengths kept apart: norms that span many decades
+would ruin the inverse.
 """
 
 from typing import Literal
@@ -54,7 +54,7 @@ def swap_chain(
         taken: set[int] = set()
         for t in range(part.stop - part.start):
             slot, place = int(slots[done]), int(places[done])
-            if place in taken:  # what stands there was swapped in this block: evaluate it anew
+            if place in taken:  # what stands there was swapped in this block: evaluate it again
                 break
             old, new = inside[slot], others[place]
             ratio = block.ratio(t, slot)
@@ -168,7 +168,7 @@ def invert(members: Rows) -> Tensor:
 def uniform_rows(features: Features, k: int, rng: np.random.Generator) -> Tensor | None:
     """The first k linearly independent rows of a random order; None where that takes too many rows to find.
 
-    So a uniform set where its determinant is positive, and else one with the dependent rows replaced.
+    This is a uniform set if its determinant is positive. Otherwise dependent rows are replaced.
     """
     order = torch.from_numpy(rng.permutation(len(features))[: max(4 * k, 1024)]).to(features.device)
     factor = torch.zeros(k, k, dtype=torch.float64, device=features.device)

@@ -44,7 +44,7 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
 
 
 def topk_by(score: Score, rows: RowSource, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The same of the scores that a function gives to rows, wherever these are."""
+    """The same for scores that a function gives to rows, wherever the rows are."""
     return topk_over(shards(rows, partial(scored, score)), k, rng)
 
 
@@ -57,7 +57,7 @@ def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.in
     threshold = np.partition(highest, len(highest) - k)[len(highest) - k]
     found = answers(shards, Scores.above, dict.fromkeys(everyone, (threshold,)))
     above, scores = (np.concatenate([one[i] for one in found]) for i in range(2))
-    # Which of those at the threshold: drawn by their numbers, of which the shards know the positions.
+    # Scores at the threshold are drawn by number. The shards turn the numbers into positions.
     ends = np.cumsum([one[2] for one in found])
     drawn = rng.choice(int(ends[-1]), size=k - len(above), replace=False)
     owner = np.searchsorted(ends, drawn, side="right")

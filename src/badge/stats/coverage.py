@@ -103,7 +103,7 @@ def shown_model(cell: Mapping[str, Any]) -> str:
 
 
 def data_names(starts: Sequence[Start]) -> dict[str, str]:
-    """What a report calls data: the name of the data set itself, where it tells the data apart from others."""
+    """Names of data for a report: the data set's own name, if no other data have it."""
     called: dict[str, set[str]] = defaultdict(set)
     for start in starts:
         data = start.cell["data"]

@@ -157,7 +157,7 @@ class Results:
     def paired(self, strategies: Sequence[str], least: int = 2) -> Results | None:
         """The settings in which these strategies share `least` seeds or more, with only those seeds; None if there are none.
 
-        Else a strategy without results in a setting could not lose there.
+        Otherwise a strategy without results in a setting could not lose there.
 
         Args:
             strategies: names.

@@ -1,7 +1,7 @@
 """Active Learning by Learning (Hsu & Lin 2015) as libact has it: a bandit that chooses between coreset and conf.
 
 EXP4.P (Beygelzimer et al. 2011) over K arms with weights w and a horizon of T queries. A query here is a batch: an arm is
-drawn for the whole of it. With every formula below libact's where the batch holds one example (libact's N is K too):
+drawn for the whole of it. For a batch of one example each formula below is libact's (whose N is K too):
 
     p_min = min(√(ln K / (K T)), 1/K)
     p_j   = (1 − K p_min) w_j / Σ w + p_min                       how likely arm j is drawn

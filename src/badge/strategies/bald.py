@@ -16,8 +16,7 @@ from badge.strategies.uncertainty import Power, entropies
 def mean_of(members: Iterable[Outputs]) -> Outputs:
     """The mean probabilities of several outputs of one pool, which `bald` can pick from; embeddings are the first one's.
 
-    Members are read once, and the mean and one number of each row are kept: of a generator of outputs one at a time is in
-    memory.
+    Members are read once, and only the mean and one number per row are kept: a generator needs memory for one member.
 
     >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
     >>> pair.probabilities.tolist(), [round(float(x), 4) for x in mutual_information(pair)]
@@ -46,7 +45,9 @@ def mutual_information(outputs: Outputs) -> Tensor:
     whole = entropies(outputs)
     if outputs.expected_entropy is None:
         way_out = "badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model"
-        raise InputError(f"bald compares several answers about each example: {way_out}")
+        raise InputError(
+            "bald compares several answers about each example, and these outputs hold one", in_python=way_out
+        )
     return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
 
 

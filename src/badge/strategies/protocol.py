@@ -121,7 +121,7 @@ def declare(reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled 
 
 
 def declaration(strategy: Any) -> Declaration:
-    """What a strategy declares, as attributes of the object or of its class; where it says nothing, everything.
+    """What a strategy declares by attributes of the object or its class; without them, that it reads everything.
 
     Args:
         strategy: any strategy.

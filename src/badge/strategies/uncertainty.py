@@ -1,6 +1,6 @@
 """Uncertainty sampling: the k examples about which the model is least sure; and the uniform baseline.
 
-Of multi-label outputs, labels being independent given the example:
+For multi-label outputs, with labels independent given the example:
 
     conf     smallest probability of the predicted set of labels, Π max(p_l, 1 − p_l)
     marg     smallest margin |2 p_l − 1| of any label ("binary minimum", Brinker 2006): the least certain decision

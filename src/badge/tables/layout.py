@@ -120,7 +120,7 @@ def parsed(lines: Iterator[str], delimiter: str) -> Reader:
 
 
 def encoding_of(content: bytes, file: object = "the file") -> str:
-    """UTF-8 and UTF-16 by their marks or by what decodes; else Windows-1252, or Latin-1 where that has no such sign."""
+    """UTF-8 or UTF-16 if the first bytes say so or the text decodes, else Windows-1252, else Latin-1."""
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if content.startswith(mark):
             return name

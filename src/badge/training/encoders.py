@@ -42,14 +42,14 @@ class Encoded(nn.Module):
 
 
 class NoHead(nn.Module):
-    """Stands where a head would, to have its input kept."""
+    """In place of a head: `badge.predict` keeps its input as the embedding."""
 
     def forward(self, rows: Tensor) -> Tensor:
         return rows.new_zeros(len(rows), 1)
 
 
 class _Function(nn.Module):
-    """A function of a batch. Where examples come one by one, it was called in place of the tokenizer: `embedded`."""
+    """A function of a batch. For examples that come one by one it runs in place of the tokenizer, which gives `embedded`."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -122,8 +122,8 @@ def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
     known = {*(f"pooling_mode_{mode}" for mode in _POOLING), "include_prompt"}
     if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= known:
         raise ModelError(
-            f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): pass "
-            "sentence_transformers.SentenceTransformer(...) itself as the encoder"
+            f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): use another encoder",
+            in_python="sentence_transformers.SentenceTransformer(...) itself may be the encoder",
         )
     return _Pooled(model, modes[0], "Normalize" in kinds)
 
@@ -155,7 +155,7 @@ class Sentences(_Tower):
 
 
 def encoder_digest(encoder: Any, name: str | None) -> str:
-    """Which encoder this is: its parameters, or the code of a function, or the name that its owner gives it."""
+    """What identifies an encoder: the caller's name for it, else a digest of its parameters or of a function's code."""
     if name is not None:
         return name
     if isinstance(encoder, nn.Module):

@@ -96,7 +96,8 @@ def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) 
     """
     if outputs.multilabel != multilabel:
         found, wanted = ("any number of labels", "one") if outputs.multilabel else ("one label", "any number")
-        raise InputError(f"the model gives {found} per example, and the classes are for {wanted}: see multilabel=")
+        what = f"the model gives {found} per example, and the classes are for {wanted}"
+        raise InputError(what, in_python="see multilabel=")
     p = outputs.probabilities
     if p.shape[1] == classes or (p.shape[1] == 1 and classes == 2):
         return outputs
