@@ -25,6 +25,16 @@ __all__ = [
 LONGEST = 580
 
 
+def in_short(error: object, most: int = 200) -> str:
+    """What an error of another library says, or a text, on one line of bounded length.
+
+    >>> in_short(ValueError("two\\nlines"))
+    'two lines'
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 class BadgeError(Exception):
     """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
 
@@ -42,8 +52,8 @@ class BadgeError(Exception):
     @property
     def plain(self) -> str:
         """The text for people who do not program."""
-        text = " ".join(super().__str__().split())
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        text = super().__str__()
+        return in_short(text, LONGEST) if text else ""
 
     def __str__(self) -> str:
         return f"{self.plain}; {self.in_python}" if self.in_python else self.plain

@@ -295,7 +295,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         served.append((session.learner.classes, len(session.source), host))
         session.close()
 
-    monkeypatch.setattr("badge.labelling.command.serve", serve)
+    monkeypatch.setattr("badge.labelling.server.serve", serve)
 
     def label(*arguments: str) -> Any:
         return CliRunner().invoke(app, ["label", "films.csv", "--classes", *arguments])

@@ -10,7 +10,7 @@ from typing import Any
 
 from badge.cluster.waiting import answers_at
 from badge.core.importing import needs
-from badge.errors import BadgeError, ClusterError, InputError
+from badge.errors import BadgeError, ClusterError, InputError, in_short
 
 #: Objects of a local instance: messages of selections, blocks of data sets. Ray spills what is more to disk.
 STORE_BYTES = 512 * 2**20
@@ -46,10 +46,9 @@ def connected(address: str | None = None) -> Iterator[Any]:
             _check_answers(address)
             _in_time(lambda: ray.init(address=address, **options))
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        reason = " ".join(str(error).split())[:200]
         token = "one that asks for a token needs RAY_AUTH_MODE=token and the token here too"
         way_out = f"start one with `ray start --head`; {token}"
-        raise ClusterError(f"no Ray cluster at {address!r} ({reason}): {way_out}") from error
+        raise ClusterError(f"no Ray cluster at {address!r} ({in_short(error)}): {way_out}") from error
     try:
         yield ray
     finally:
@@ -121,7 +120,7 @@ def _pickling(what: str, kind: type[BadgeError]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = " ".join(str(error.__cause__ or error).split())[:200]  # Ray puts a long report before the cause
+        reason = in_short(error.__cause__ or error)  # Ray puts a long report before the cause
         raise kind(f"{what} cannot be pickled, so workers cannot have copies of it: {reason}") from error
 
 

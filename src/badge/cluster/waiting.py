@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from badge.errors import BadgeError, ClusterError
+from badge.errors import BadgeError, ClusterError, in_short
 
 #: Seconds between looks at whether the cluster is still there, and how long it may be without a node.
 LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 20.0
@@ -141,7 +141,7 @@ def errors_from_afar(ray: Any) -> Iterator[None]:
             raise cause from None
         if isinstance(error, ray.exceptions.RayTaskError):
             raise  # an error of the model's or the data set's own code: with its traceback
-        raise ClusterError(f"Ray gave up: {' '.join(str(error).split())[:300]}; a rerun continues") from error
+        raise ClusterError(f"Ray gave up: {in_short(error, 300)}; a rerun continues") from error
 
 
 def _up(node: dict[str, Any]) -> bool:

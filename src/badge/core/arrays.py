@@ -13,7 +13,7 @@ from torch import Tensor
 
 from badge.core.masks import unmasked
 from badge.core.names import name_rows
-from badge.errors import InputError
+from badge.errors import InputError, in_short
 
 if TYPE_CHECKING:
     from badge.core.rows import RowSource
@@ -39,8 +39,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         return on_host(values) if isinstance(values, Tensor) else np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(f"{name} are not rows of one length: no array can be made of them ({reason})") from None
+        raise InputError(
+            f"{name} are not rows of one length: no array can be made of them ({in_short(error)})"
+        ) from None
 
 
 def on_host(tensor: Tensor) -> NDArray[Any]:

@@ -53,13 +53,3 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]
                 if member.read(1):
                     raise ValueError(f"{name} holds more than its header says")
     return found
-
-
-def in_short(error: BaseException) -> str:
-    """What an error of another library says, on one line of bounded length.
-
-    >>> in_short(ValueError("two\\nlines"))
-    'two lines'
-    """
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else f"{text[:197]}…"

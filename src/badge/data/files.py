@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from badge.core.npz import DAMAGED, in_short, read_npz
+from badge.core.npz import DAMAGED, read_npz
 from badge.core.writing import cache_folder
 from badge.data.sources import Arrays, fetch
-from badge.errors import DataError
+from badge.errors import DataError, in_short
 
 
 def find(*names: str) -> tuple[Path | None, str]:

@@ -14,10 +14,10 @@ from urllib.request import Request, urlopen
 import numpy as np
 
 from badge.core.importing import needs
-from badge.core.npz import Array, in_short
+from badge.core.npz import Array
 from badge.core.progress import bar
 from badge.data import arff
-from badge.errors import BadgeError, DataError
+from badge.errors import BadgeError, DataError, in_short
 
 Arrays = dict[str, Array]
 #: get(url, md5 or None) -> the downloaded file

@@ -15,7 +15,7 @@ import numpy as np
 
 from badge.core.importing import needs
 from badge.core.progress import bar
-from badge.errors import DataError
+from badge.errors import DataError, in_short
 
 #: files with these endings are images; nothing else is ever served
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
@@ -109,7 +109,7 @@ class ImageFiles:
             stat = path.stat()
             return _sent(path, stat.st_size, stat.st_mtime_ns)
         except UNREADABLE as error:
-            raise DataError(f"{self.names[position]} cannot be shown: {' '.join(str(error).split())[:200]}") from None
+            raise DataError(f"{self.names[position]} cannot be shown: {in_short(error)}") from None
 
     def digest(self) -> str:
         """Names, sizes and times of change of all files: cheap, and different when one of them is."""

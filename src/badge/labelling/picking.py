@@ -5,7 +5,7 @@ import threading
 import traceback
 from collections.abc import Callable
 
-from badge.errors import BadgeError, InputError
+from badge.errors import BadgeError, InputError, in_short
 from badge.journal.events import Id
 from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
@@ -81,7 +81,7 @@ class Picker:
             return True
         except BaseException as error:
             said = error.plain if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
-            self.trouble = " ".join(said.split())[:300]
+            self.trouble = in_short(said, 300)
             if not isinstance(error, BadgeError):
                 traceback.print_exc(file=sys.stderr)
             return False

@@ -20,7 +20,7 @@ from badge.core.locking import ThreadLock
 from badge.core.log import log
 from badge.core.rng import derive
 from badge.core.rows import Listed
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, in_short
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
@@ -195,7 +195,7 @@ class Work:
                 if state.trained or not lacks_labels(error):
                     raise
                 why = error.__cause__ if isinstance(error, ModelError) and error.__cause__ is not None else error
-                reason = f"{type(why).__name__}: {' '.join(str(why).split())[:200]}"
+                reason = f"{type(why).__name__}: {in_short(why)}"
                 what = f"no model can be trained on {len(state.labeled)} labels, the batch is drawn uniformly"
                 warnings.warn(f"{what}: {reason}", stacklevel=3)
         if outputs is None and not (learns and blind):

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from badge.core.npz import in_short
-from badge.errors import ModelError
+from badge.errors import ModelError, in_short
 from badge.models.borrowed import random_state_kept
 from badge.models.network import unwrap
 from badge.models.pools import OpenPool

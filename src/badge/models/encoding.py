@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from badge.core.arrays import native
 from badge.core.masks import unmasked
-from badge.core.npz import in_short
 from badge.core.numbers import whole
-from badge.errors import InputError
+from badge.errors import InputError, in_short
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 
 #: A tokenizer without a limit says 10^30.

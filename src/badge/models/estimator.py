@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import as_array, as_tensor
-from badge.core.npz import in_short
-from badge.errors import BadgeError, InputError, ModelError
+from badge.errors import BadgeError, InputError, ModelError, in_short
 from badge.models.borrowed import random_state_kept
 from badge.models.network import NOT_ASKED, Network, Said
 from badge.models.options import Options

@@ -26,9 +26,8 @@ from typing import Any
 import torch
 
 from badge.core.names import URL
-from badge.core.npz import in_short
 from badge.core.writing import cache_folder, folder_for, writing_to
-from badge.errors import BadgeError, InputError, MissingExtraError, WriteError
+from badge.errors import BadgeError, InputError, MissingExtraError, WriteError, in_short
 from badge.outputs import store
 from badge.outputs.progress import read_progress
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from badge.core.locking import lock_file
 from badge.core.names import path_of
-from badge.core.npz import DAMAGED, Array, in_short
+from badge.core.npz import DAMAGED, Array
 from badge.core.writing import folder_for, replacing, writing_to
-from badge.errors import InputError, WriteError
+from badge.errors import InputError, WriteError, in_short
 from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
 FORMAT = 1

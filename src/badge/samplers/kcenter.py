@@ -14,7 +14,7 @@ from badge.core.rows import Shards, shards
 from badge.core.threads import one_thread
 from badge.features import Exact, Features, Rows
 from badge.features.rows import check_same
-from badge.samplers.checks import check_k, sampler
+from badge.samplers.checks import sampler
 from badge.samplers.driver import Driver
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import SETTLED, Shard, Top
@@ -59,7 +59,6 @@ def kcenter_over(
 ) -> NDArray[np.int64]:
     """The same over shards."""
     pool = Driver(shards, tuning or Tuning())
-    k = check_k(k, pool.size)
     picks: list[int] = []
     if given is not None and len(given):
         pool.add(given, np.full(len(given), -1))

@@ -25,7 +25,7 @@ from badge.errors import InputError
 from badge.features import Features, Rows
 from badge.features.rows import check_norms, check_same
 from badge.samplers.block import Pace, accept, behind, near, near_few
-from badge.samplers.checks import check_k, sampler
+from badge.samplers.checks import sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
 from badge.samplers.envelope import Envelope, by_norms, sum_of_norms
@@ -146,7 +146,6 @@ def kmeanspp_over(
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
     pool = Driver(shards, tuning or Tuning())
-    k = check_k(k, pool.size)
     picks: list[int] = []
     if given is not None and len(given):
         pool.add(given, np.full(len(given), -1))

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from badge.core.importing import needs
 from badge.core.names import path_of
-from badge.core.npz import in_short
 from badge.core.progress import bar
 from badge.core.spreadsheet import as_meant, safe
 from badge.core.writing import folder_for, replacing
-from badge.errors import DataError, InputError
+from badge.errors import DataError, InputError, in_short
 from badge.stats.columns import OPTIONAL, REQUIRED, TEXT
 from badge.stats.results import Results, check_results
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from badge.core.names import path_of
 from badge.core.progress import bar
-from badge.errors import DataError, JournalError
+from badge.errors import DataError, JournalError, in_short
 from badge.journal import records_of
 from badge.journal.events import Record
 from badge.journal.runs import End, Failed, Resume, Round, Start
@@ -137,7 +137,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
         elif isinstance(record, Resume) and record.more:  # it goes on to more labels
             ended = False
         elif isinstance(record, Failed):
-            failed = " ".join(record.error.split())[:300]
+            failed = in_short(record.error, 300)
     if start is None or not rounds:
         why = "no finished round yet" if failed is None else f"failed before its first round: {failed}"
         notes.append(Note("files left out" if failed is None else FAILED, f"{path.name}: {why}"))

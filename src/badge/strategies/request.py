@@ -55,7 +55,7 @@ class Request:
             why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {len(done)} excluded"
             raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
         request = cls(get(strategy, bias), k, rng, left, labeled)
-        if request.declared.labeled == "required" and labeled is None and exclude is None:
+        if request.declared.labeled == "required" and labeled is None and not len(done):
             raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
         return request
 

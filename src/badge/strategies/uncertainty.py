@@ -20,7 +20,6 @@ from badge.core.arrays import chunks
 from badge.core.numbers import positive
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
-from badge.samplers.checks import check_k
 from badge.samplers.topk import Score, topk_by
 from badge.strategies.protocol import Picks, listed
 
@@ -52,7 +51,6 @@ def entropy(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = 
 @listed("rand")
 def rand(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """The naive baseline: k examples uniformly, without replacement."""
-    k = check_k(k, len(outputs))
     return rng.choice(len(outputs), size=k, replace=False).astype(np.int64)
 
 

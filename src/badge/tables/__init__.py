@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from badge.core.importing import needs
-from badge.core.npz import Array, in_short, names_in, read_npz, sound
-from badge.errors import BadgeError, DataError
+from badge.core.npz import Array, names_in, read_npz, sound
+from badge.errors import BadgeError, DataError, in_short
 from badge.tables.cells import columns, csv_of_sheet, texts
 from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
 

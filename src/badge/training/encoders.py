@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from badge.core.arrays import native
 from badge.core.importing import needs
-from badge.core.npz import in_short
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, in_short
 from badge.models.answers import rows_of
 from badge.models.digest import model_digest
 from badge.models.one_pass import READER
@@ -123,7 +122,7 @@ def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
     if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= known:
         raise ModelError(
             f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): use another encoder",
-            in_python="sentence_transformers.SentenceTransformer(...) itself may be the encoder",
+            in_python="pass sentence_transformers.SentenceTransformer(...) itself as the encoder",
         )
     return _Pooled(model, modes[0], "Normalize" in kinds)
 

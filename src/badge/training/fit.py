@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from badge.errors import BadgeError, InputError, ModelError
+from badge.errors import BadgeError, InputError, ModelError, in_short
 from badge.models.batches import as_table
 from badge.outputs import Outputs
 
@@ -58,7 +58,7 @@ def fit_model(trainer: Any, examples: Any, labels: IntArray, rng: np.random.Gene
         except BadgeError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            reason = f"{type(error).__name__}: {in_short(error, 300)}"
             many = f"{len(labels)} labelled example{'s' * (len(labels) != 1)}"
             raise ModelError(f"{type(trainer).__name__} cannot be trained on {many}: {reason}") from error
     return estimator

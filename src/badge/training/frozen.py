@@ -101,7 +101,7 @@ class Frozen(Linear):
         try:
             folder_for(folder)
         except WriteError as error:
-            way_out = "Frozen(..., keep=) names another folder"
+            way_out = "name another folder by Frozen(..., keep=)"
             raise WriteError(f"{error}; embeddings are kept there", in_python=way_out) from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(

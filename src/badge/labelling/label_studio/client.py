@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from badge.core.importing import needs
-from badge.errors import InputError, ServerError
+from badge.errors import InputError, ServerError, in_short
 
 #: Tasks or predictions in one request.
 PAGE = 500
@@ -163,5 +163,4 @@ class Client:
             return f"the token's user may not change project {self.project} at {self.url}: ask its owner"
         if status == 404 and path.startswith("api/projects/"):
             return f"there is no project {self.project} at {self.url}: its number stands in the address of its page"
-        detail = " ".join(answer.text.split())[:200]
-        return f"{self.url} answered {method} {path} with {status}: {detail}"
+        return f"{self.url} answered {method} {path} with {status}: {in_short(answer.text)}"
