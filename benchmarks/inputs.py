@@ -1,7 +1,7 @@
 """What the benchmark selects from: a trained network's outputs on MNIST, and generated ones that are skewed or isotropic.
 
 An `Input` is a description that travels to the measuring process as JSON; `load` makes the `Outputs` there. Trained
-networks' outputs are kept in the user's cache, so that repeats are cheap; generated ones are made anew from their seed.
+networks' outputs are kept in the user's cache, so that repeats are cheap; generated ones are made again from their seed.
 """
 
 from __future__ import annotations

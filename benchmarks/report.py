@@ -1,6 +1,6 @@
 """The figures of a benchmark: a JSON file, tables on the terminal and in Markdown, a plot. Numbers come from here only.
 
-`save` merges: what is measured anew replaces what was measured before, so that sections can be run one by one.
+`save` merges: a new measurement replaces the old one, so that sections can be run one by one.
 """
 
 from __future__ import annotations

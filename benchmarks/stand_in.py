@@ -2,7 +2,7 @@
 
 A `Held` tensor wraps a tensor of the host. Every operation on it comes through `__torch_dispatch__`, which
 
-- refuses to mix `Held` tensors with tensors of the host, but for those of one number, as CUDA does. It also refuses an
+- refuses to mix `Held` tensors with tensors of the host, except tensors of one number, as CUDA does. It also refuses an
   index on the host, which CUDA would copy each time;
 - counts what makes the host wait for a device: reads of numbers, copies to the host, and results whose size depends on
   numbers (`nonzero`, `unique`, `bincount`, boolean masks).

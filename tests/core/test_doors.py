@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from badge.core.names import name_of, path_of
-from badge.core.npz import DAMAGED, in_short, read_npz
+from badge.core.npz import DAMAGED, read_npz
 from badge.core.numbers import flag, whole
-from badge.errors import InputError
+from badge.errors import InputError, in_short
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 3.0, np.float32(3)])
