@@ -11,14 +11,13 @@ changed is another one. Copies may be deleted at any time.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -93,9 +92,7 @@ class Far:
     def take(self, folder: Path, name: str) -> str:
         """Write the part in `folder` to the store, and keep it as the copy of this machine; its digest."""
         files = [file for file in sorted(folder.iterdir()) if file.name != store.META]
-        meta = json.loads((folder / store.META).read_text(encoding="utf-8"))
-        meta["files"] = {file.name: _digest(file) for file in files}
-        text = json.dumps(meta, sort_keys=True).encode()
+        text = replace(store.meta_of(folder), files={file.name: _digest(file) for file in files}).text().encode()
         try:
             with self._writing():
                 system, root = _opened(self.url)
@@ -107,7 +104,7 @@ class Far:
             shutil.rmtree(folder, ignore_errors=True)
         return _sum(text)
 
-    def metas(self, names: Sequence[str]) -> list[tuple[dict[str, Any], str] | None]:
+    def metas(self, names: Sequence[str]) -> list[tuple[store.Meta, str] | None]:
         """The outputs.json of each of these parts and its digest; None for a part that is not there."""
         found = self.read([f"{name}/{store.META}" for name in names])
         contents = [found.get(f"{name}/{store.META}") for name in names]
@@ -124,8 +121,7 @@ class Far:
             raise InputError(f"{self}/{name} {how}: run the same badge.cluster.predict again")
         hidden = folder_for(scratch(name))
         try:
-            meta = self._meta(text)
-            for file, known in meta["files"].items():
+            for file, known in self._meta(text).files.items():
                 with self._reading(), writing_to(hidden):
                     system, root = _opened(self.url)
                     system.get_file(f"{root}/{name}/{Path(file).name}", str(hidden / Path(file).name))
@@ -146,14 +142,8 @@ class Far:
     def _copy(self, name: str, digest: str) -> Path:
         return cache_folder() / "outputs" / _sum(self.url.encode())[:16] / f"{name}-{digest}"
 
-    def _meta(self, text: bytes) -> dict[str, Any]:
-        try:
-            meta: dict[str, Any] = json.loads(text)
-            if {"rows", "identity", "files", *store.ARRAYS} <= set(meta):
-                return meta
-        except (ValueError, TypeError):
-            pass
-        raise InputError(f"{self}: {store.META} of a part is damaged: delete the part and predict again")
+    def _meta(self, text: bytes) -> store.Meta:
+        return store.Meta.parsed(text, f"{self}: {store.META} of a part", "delete the part and predict again")
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -181,7 +171,7 @@ class FarPart:
     place: Far
     name: str
     digest: str
-    forms: tuple[tuple[int, str], ...]  #: columns and type of either array
+    forms: tuple[store.Form, ...]
 
     def form(self, array: str) -> tuple[int, torch.dtype]:
         columns, kind = self.forms[store.ARRAYS.index(array)]

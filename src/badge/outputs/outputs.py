@@ -213,10 +213,9 @@ class Outputs:
             out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
             out.ids = opened.ids
         else:
-            p, h = store.read(directory)
-            labels, missing = store.described(directory)
-            held = [as_tensor(x, n) if x.shape[1] else None for x, n in ((p, "probabilities"), (h, "embeddings"))]
-            out = cls.trusted(held[0], held[1], missing, labels)
+            arrays, meta = store.read(directory), store.meta_of(Path(directory))
+            p, h = (as_tensor(x, name) if x.shape[1] else None for x, name in zip(arrays, store.ARRAYS, strict=True))
+            out = cls.trusted(p, h, meta.missing, meta.multilabel)
         out.directory = directory
         return out
 

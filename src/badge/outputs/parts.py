@@ -83,11 +83,12 @@ def existing(directory: Given | Far, key: str, identity: dict[str, str]) -> Part
             return None
         meta, digest = found
     elif (place / name).is_dir():
-        meta, digest = _meta(place / name) | {"rows": len(store.read(place / name)[0])}, ""
+        store.read(place / name)  # refuses a part that is damaged
+        meta, digest = store.meta_of(place / name), ""
     else:
         return None
-    store.check_identity(f"{place}/{name}", meta["identity"], identity)
-    return Part(name, meta["rows"], digest)
+    store.check_identity(f"{place}/{name}", meta.identity, identity)
+    return Part(name, meta.rows, digest)
 
 
 def is_there(directory: Given | Far, part: Part) -> bool:
@@ -133,11 +134,12 @@ def write(
 def finish(directory: Given | Far, parts: Sequence[Part]) -> None:
     """Check the parts and write the index. Delete the rest: remains of killed workers, parts of other layouts."""
     place = place_of(directory)
-    metas, _ = _checked(place, parts)
+    meta, named, _ = _checked(place, parts)
     index: dict[str, Any] = {**_index(place), "parts": [[part.name, part.rows] for part in parts]}
     if isinstance(place, Far):  # all that opening needs to know, so that it reads the index alone
         index["parts"] = [[part.name, part.rows, part.digest] for part in parts]
-        index["form"] = {key: metas[0].get(key) for key in (*store.ARRAYS, "multilabel", "named")}
+        index["form"] = {name: form._asdict() for name, form in zip(store.ARRAYS, meta.forms, strict=True)}
+        index["form"] |= {"multilabel": meta.multilabel, "named": named}
     names = {part.name for part in parts}
     there = place.names() if isinstance(place, Far) else [folder.name for folder in place.iterdir()]
     for name in there:
@@ -156,26 +158,28 @@ def open_parts(directory: Given | Far) -> Opened:
     parts = [Part(*entry) for entry in index["parts"]]
     if isinstance(place, Far):
         form = index["form"]
-        forms = tuple((form[name]["columns"], form[name]["dtype"]) for name in store.ARRAYS)
+        forms = tuple(store.Form(**form[name]) for name in store.ARRAYS)
+        named, multilabel = form["named"], bool(form.get("multilabel"))
         folders: Sequence[Path | FarPart] = [FarPart(place, part.name, part.digest, forms) for part in parts]
         arrays: Sequence[Sequence[Tensor | None]] = [[None] * len(parts)] * 2
     else:
-        metas, arrays = _checked(place, parts)
-        form = metas[0]
+        meta, named, arrays = _checked(place, parts)
+        multilabel = meta.multilabel
         folders = [place / part.name for part in parts]
     rows = [part.rows for part in parts]
     pieces = [Piece(folder, 0, n) for folder, n in zip(folders, rows, strict=True)]
     p_rows, h_rows = (PartRows(a, name, pieces) for a, name in zip(arrays, store.ARRAYS, strict=True))
-    return Opened(p_rows, h_rows, PartIds(folders, rows) if form["named"] else None, bool(form.get("multilabel")))
+    return Opened(p_rows, h_rows, PartIds(folders, rows) if named else None, multilabel)
 
 
-def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[list[dict[str, Any]], list[list[Tensor]]]:
-    """The metadata of each part and, for parts in a directory, their two arrays. Every part must be there once, be whole, and
-    have the model and shape of the others."""
+def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[store.Meta, bool, list[list[Tensor]]]:
+    """What the first part says, whether rows have names, and, for parts in a directory, their two arrays. Every part must be
+    there once, be whole, and have the model and shape of the others."""
     if not parts:
         raise InputError(f"{place} has no parts: it holds 0 rows")
     far = place.metas([part.name for part in parts]) if isinstance(place, Far) else []
-    metas: list[dict[str, Any]] = []
+    metas: list[store.Meta] = []
+    named: list[bool] = []
     arrays: list[list[Tensor]] = [[], []]
     keys: dict[str, str] = {}
     for i, part in enumerate(parts):
@@ -183,59 +187,55 @@ def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[list[dict[str, A
         if isinstance(place, Path) and (place / part.name).is_dir():
             for array, name, found in zip(store.read(folder), store.ARRAYS, arrays, strict=True):
                 found.append(as_tensor(array, name))
-            metas.append(_meta(Path(folder)) | {"rows": len(arrays[0][-1])})
-            named = (place / part.name / store.IDS).is_file()
+            metas.append(store.meta_of(Path(folder)))
+            named.append((place / part.name / store.IDS).is_file())
         elif isinstance(place, Far) and (known := far[i]) is not None:
             metas.append(known[0])
-            named = store.IDS in known[0]["files"]
+            named.append(store.IDS in known[0].files)
         else:
             raise InputError(f"{folder} is missing: {AGAIN}")
-        metas[-1]["named"] = named
         _check_fits(place, parts, metas)
-        key = metas[-1]["identity"].get("part", part.name)
+        key = metas[-1].identity.get("part", part.name)
         if key in keys:
             raise InputError(f"{folder} holds the same rows as {place}/{keys[key]}: a part may be there only once")
         keys[key] = part.name
-        if metas[-1]["rows"] != part.rows:
-            said = f"{metas[-1]['rows']:,} rows, not {part.rows:,} as {INDEX} says"
+        if metas[-1].rows != part.rows:
+            said = f"{metas[-1].rows:,} rows, not {part.rows:,} as {INDEX} says"
             raise InputError(f"{folder} has {said}: delete it and {AGAIN}")
-        if named and isinstance(place, Path):
+        if named[-1] and isinstance(place, Path):
             store.read_ids(place / part.name, part.rows)
-    without = [part.name for part, meta in zip(parts, metas, strict=True) if not meta["named"]]
+    without = [part.name for part, has in zip(parts, named, strict=True) if not has]
     if 0 < len(without) < len(parts):
         raise InputError(f"{place}/{without[0]} has no {store.IDS}, and other parts have: delete it and {AGAIN}")
-    return metas, arrays
+    return metas[0], named[0], arrays
 
 
 def open_single(directory: Given) -> Opened:
     """What `badge.predict(..., out=directory)` wrote, as a pool of one part."""
     path = Path(directory)
-    arrays = store.read(path)
-    for name, array in zip(store.ARRAYS, arrays, strict=True):
-        if not array.shape[1]:
-            raise InputError(f"{path} holds no {name}: {store.described(path)[1]}")
-    pieces = [Piece(path, 0, len(arrays[0]))]
+    store.read(path)  # refuses a directory that is damaged or not finished
+    meta = store.meta_of(path)
+    for name, form in zip(store.ARRAYS, meta.forms, strict=True):
+        if not form.columns:
+            raise InputError(f"{path} holds no {name}: {meta.missing}")
+    pieces = [Piece(path, 0, meta.rows)]
     p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
-    return Opened(p_rows, h_rows, None, bool(_meta(path).get("multilabel")))
+    return Opened(p_rows, h_rows, None, meta.multilabel)
 
 
-def _check_fits(place: Path | Far, parts: Sequence[Part], metas: Sequence[dict[str, Any]]) -> None:
+def _check_fits(place: Path | Far, parts: Sequence[Part], metas: Sequence[store.Meta]) -> None:
     """The last of `metas` must be of the model and the shape of the first."""
     first, last = metas[0], metas[-1]
     folder, other = (f"{place}/{part.name}" for part in (parts[len(metas) - 1], parts[0]))
-    for name in store.ARRAYS:
-        if last[name] != first[name]:
-            said = [f"{meta[name]['columns']} columns of {meta[name]['dtype']}" for meta in (last, first)]
+    for name, *forms in zip(store.ARRAYS, last.forms, first.forms, strict=True):
+        if forms[0] != forms[1]:
+            said = [f"{form.columns} columns of {form.dtype}" for form in forms]
             raise InputError(f"{folder} has {name} of {said[0]}, {other} of {said[1]}: parts of one model are needed")
-    if bool(first.get("multilabel")) != bool(last.get("multilabel")):
+    if first.multilabel != last.multilabel:
         raise InputError(f"{folder} and {other} are not both multi-label: parts of one model are needed")
-    for key in sorted({*first["identity"], *last["identity"]} - {"part", "pool"}):
-        if first["identity"].get(key) != last["identity"].get(key):
+    for key in sorted({*first.identity, *last.identity} - {"part", "pool"}):
+        if first.identity.get(key) != last.identity.get(key):
             raise InputError(f"{folder} holds the outputs of another {key} than {other}: parts of one model are needed")
-
-
-def _meta(folder: Path) -> dict[str, Any]:
-    return store.read_meta(folder) or {}
 
 
 def _index(place: Path | Far) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,18 +38,84 @@ FLUSH_SECONDS = 1.0
 AGAIN = "delete the directory and predict again"
 
 
+class Form(NamedTuple):
+    """Columns and type of an array."""
+
+    columns: int
+    dtype: str
+
+    @classmethod
+    def of(cls, array: Array) -> Form:
+        return cls(array.shape[1], array.dtype.name)
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What outputs.json says."""
+
+    rows: int
+    identity: dict[str, str]  #: whose outputs these are
+    forms: tuple[Form, ...]  #: of probabilities and embeddings
+    multilabel: bool = False
+    missing: str = ""  #: why there are no embeddings
+    files: dict[str, str] = field(default_factory=dict)  #: of a part in an object store: name -> digest
+
+    @classmethod
+    def parsed(cls, content: bytes, file: object, way_out: str = AGAIN) -> Meta:
+        """The contents of `file`; an error says what is wrong with them."""
+        try:
+            found = json.loads(content)
+            version, rows, identity = found["format"], found["rows"], found["identity"]
+            forms = tuple(Form(found[name]["columns"], found[name]["dtype"]) for name in ARRAYS)
+            sound = all(isinstance(n, int) for n in (rows, *(form.columns for form in forms)))
+            sound = sound and isinstance(identity, dict)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            sound = False
+        if not sound:
+            raise InputError(f"{file} is damaged: {way_out}")
+        if version != FORMAT:
+            raise InputError(f"{file} has format {str(version)[:40]}; this version of badge reads format {FORMAT}")
+        missing, files = str(found.get("missing", "")), found.get("files", {})
+        return cls(rows, identity, forms, bool(found.get("multilabel")), missing, files)
+
+    def text(self) -> str:
+        """As JSON, without fields that are empty."""
+        optional = {"multilabel": self.multilabel, "missing": self.missing, "files": self.files}
+        held = {"format": FORMAT, "rows": self.rows, "identity": self.identity}
+        held |= {name: value for name, value in optional.items() if value}
+        held |= {name: form._asdict() for name, form in zip(ARRAYS, self.forms, strict=True)}
+        return json.dumps(held, indent=1) + "\n"
+
+
+def meta_of(path: Path) -> Meta:
+    """What outputs.json of a directory says."""
+    found = read_meta(path)
+    if found is None:
+        raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
+    return found
+
+
+def read_meta(path: Path) -> Meta | None:
+    """The same; None if there is no such file."""
+    file = path / META
+    if not file.is_file():
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError:
+        content = b""
+    return Meta.parsed(content, file)
+
+
 def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     """Probabilities and embeddings of a finished directory, memory-mapped and read-only."""
     path = Path(directory)
-    meta = read_meta(path)
-    if meta is None:
-        raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
-    progress = read_progress(path)
-    if progress.rows < meta["rows"]:
-        held = f"{progress.rows:,} of {meta['rows']:,} rows"
+    meta, progress = meta_of(path), read_progress(path)
+    if progress.rows < meta.rows:
+        held = f"{progress.rows:,} of {meta.rows:,} rows"
         raise InputError(f"{path} holds {held}: run the same prediction again to finish it")
     arrays = _open(path, meta, "r")
-    if progress.rows > meta["rows"] or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
+    if progress.rows > meta.rows or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
         raise InputError(f"{path} was changed since it was written: {AGAIN}")
     return arrays
 
@@ -63,12 +130,6 @@ def read_ids(folder: Path, rows: int) -> Array:
     if ids.shape != (rows,) or ids.dtype.kind not in "iS":
         raise InputError(f"{folder / IDS} is {ids.dtype} {ids.shape}, not one name for each of {rows} rows")
     return ids
-
-
-def described(directory: str | os.PathLike[str]) -> tuple[bool, str]:
-    """Whether the probabilities of a directory are one for each label, and why there are no embeddings (or "")."""
-    meta = read_meta(Path(directory)) or {}
-    return bool(meta.get("multilabel")), str(meta.get("missing", ""))
 
 
 class Writer:
@@ -90,7 +151,7 @@ class Writer:
             self._take_lock()
             meta, progress = self._look()  # the one that held it has gone on since
         if meta is not None and progress.rows:
-            self.missing = str(meta.get("missing", ""))
+            self.missing = meta.missing
             self.arrays = _open(self.path, meta, "r+")
             untouched = progress.rows == rows and _changed(self.path) == progress.changed
             if progress.rows > rows or not (untouched or same_rows(self.arrays, progress)):
@@ -98,7 +159,7 @@ class Writer:
         self.done, self._sums = progress.rows, progress.sums
         self._counted, self._clock = self.done, time.monotonic()
 
-    def _look(self) -> tuple[dict[str, Any] | None, Progress]:
+    def _look(self) -> tuple[Meta | None, Progress]:
         """What the directory holds, if it is ours."""
         meta = read_meta(self.path)
         if meta is None:
@@ -106,7 +167,7 @@ class Writer:
                 held = f"holds no outputs of badge ({others[0]}, …)"
                 raise InputError(f"{self.path} is not empty and {held}: name another")
             return None, Progress()
-        check_identity(self.path, meta["identity"], self.identity)
+        check_identity(self.path, meta.identity, self.identity)
         return meta, read_progress(self.path)
 
     def _take_lock(self) -> None:
@@ -169,13 +230,9 @@ class Writer:
         self._clock = time.monotonic()
 
     def _describe(self, probabilities: Array, embeddings: Array) -> None:
-        meta: dict[str, Any] = {"format": FORMAT, "rows": self.rows, "identity": self.identity}
-        meta |= {"multilabel": True} if self.multilabel else {}
-        meta |= {"missing": self.missing} if self.missing else {}
-        for name, rows in zip(ARRAYS, (probabilities, embeddings), strict=True):
-            meta[name] = {"columns": rows.shape[1], "dtype": rows.dtype.name}
+        forms = Form.of(probabilities), Form.of(embeddings)
         with replacing(self.path / META) as stream:
-            stream.write(json.dumps(meta, indent=1) + "\n")
+            stream.write(Meta(self.rows, self.identity, forms, bool(self.multilabel), self.missing).text())
 
     def _create(self, name: str, like: Array) -> Array:
         file, shape = self.path / f"{name}.npy", (self.rows, like.shape[1])
@@ -207,26 +264,9 @@ def _changed(path: Path) -> tuple[int, int]:
     return p, h
 
 
-def read_meta(path: Path) -> dict[str, Any] | None:
-    file = path / META
-    if not file.is_file():
-        return None
-    try:
-        meta: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        sound = isinstance(meta["rows"], int) and isinstance(meta["identity"], dict) and "format" in meta
-        sound = sound and all(isinstance(meta[name]["columns"], int) and "dtype" in meta[name] for name in ARRAYS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        sound = False
-    if not sound:
-        raise InputError(f"{file} is damaged: {AGAIN}")
-    if meta["format"] != FORMAT:
-        raise InputError(f"{file} has format {str(meta['format'])[:40]}; this version of badge reads format {FORMAT}")
-    return meta
-
-
-def _open(path: Path, meta: dict[str, Any], mode: Any) -> tuple[Array, Array]:
+def _open(path: Path, meta: Meta, mode: Any) -> tuple[Array, Array]:
     arrays = []
-    for name in ARRAYS:
+    for name, form in zip(ARRAYS, meta.forms, strict=True):
         file = path / f"{name}.npy"
         try:
             if not file.is_file():
@@ -234,7 +274,7 @@ def _open(path: Path, meta: dict[str, Any], mode: Any) -> tuple[Array, Array]:
             array = np.load(file, mmap_mode=mode, allow_pickle=False)
         except DAMAGED as error:
             raise InputError(f"{file} cannot be opened ({in_short(error)}): {AGAIN}") from error
-        if array.shape != (meta["rows"], meta[name]["columns"]) or array.dtype.name != meta[name]["dtype"]:
+        if len(array.shape) != 2 or (len(array), Form.of(array)) != (meta.rows, form):
             raise InputError(f"{file} is {array.dtype} {array.shape}, not what {META} says: predict again")
         arrays.append(array)
     return arrays[0], arrays[1]
