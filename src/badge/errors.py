@@ -78,7 +78,7 @@ class UnknownNameError(InputError):
     """A name that is not in its registry.
 
     Args:
-        kind: of thing, e.g. "strategy".
+        kind: the kind of thing, e.g. "strategy".
         name: what was asked for.
         known: the names that there are.
         meant: the nearest of them.
@@ -135,9 +135,9 @@ class MissingExtraError(BadgeError, ImportError):
     """An optional dependency is absent.
 
     Args:
-        what: needs it.
-        package: that is absent.
-        extra: of badge-learn that brings it.
+        what: what needs the package.
+        package: the absent package.
+        extra: the extra of badge-learn that brings it.
     """
 
     def __init__(self, what: str, package: str, extra: str) -> None:

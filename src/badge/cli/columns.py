@@ -12,7 +12,7 @@ from badge.tables import NOTHING, Array, Table, Told, listed, read_table
 
 #: What pandas and parquet call an index without a name.
 UNNAMED = ("", "Unnamed: 0", "__index_level_0__")
-#: Columns of these names are no features, even where they hold numbers.
+#: Columns with these names are not features, even if they hold numbers.
 NOT_FEATURES = ("id", "ids", "idx", "index", "label", "labels", "target", "targets", "class")
 SINGULAR = {"probabilities": "probability", "embeddings": "embedding", "logits": "logit"}
 

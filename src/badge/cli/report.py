@@ -95,4 +95,6 @@ def _print_matrix(console: Console, matrix: Matrix) -> None:
     wide = Console(width=max(console.width, needed))  # numbers stay whole, even where the terminal is narrow
     wide.print(title, highlight=False)
     wide.print(table)
-    wide.print("average: of the column, over all strategies, as the authors have it; lower is better", highlight=False)
+    wide.print(
+        "average: mean of the column over all strategies, as the authors have it; lower is better", highlight=False
+    )

@@ -137,7 +137,7 @@ def demo(
 
 
 def _without(cells: list[Cell], table: Path) -> list[Cell]:
-    """The cells that have not ended in the table; of one that runs to the end of its pool the end is not known here."""
+    """The cells that have not ended in the table, and those without a number of labels: their end is not known here."""
     from badge.stats import Setting, load
 
     results = load(table)

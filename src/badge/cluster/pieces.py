@@ -72,7 +72,7 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
         try:
             first = dataset.take_batch(1)
         except ValueError as error:
-            if isinstance(error, ray.exceptions.RayError):  # of the data set's own code
+            if isinstance(error, ray.exceptions.RayError):  # raised by the data set's own code
                 raise
             raise InputError(EMPTY) from None
     columns = list(first)
@@ -90,7 +90,7 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
 
 
 def inputs_of(batch: Mapping[str, NDArray[Any]]) -> Any:
-    """The columns of a batch as a pool; of one column its values, so that its name does not matter."""
+    """The columns of a batch as a pool. A single column is its values, so that its name does not matter."""
     columns = {name: _plain(values) for name, values in batch.items() if name not in LABEL_KEYS}
     return next(iter(columns.values())) if len(columns) == 1 else columns
 

@@ -96,7 +96,7 @@ class RayPlace(AbstractContextManager["RayPlace"]):
 
     def __init__(self, ray: Any, count: int | None, each: Resources) -> None:
         self.ray, self.count, self.each, self.made = ray, count, each, ExitStack()
-        self.nodes: list[str] = []  #: of the shards; all samplers of a selection share them
+        self.nodes: list[str] = []  #: the node of each shard; all samplers of a selection share them
 
     def shards(self, rows: Any, build: Build) -> Shards:
         count = self.count or max(1, min(cpus(self.ray) // self.each.threads, len(rows) // LEAST_ROWS))

@@ -69,7 +69,7 @@ def predict(
         num_cpus: cores of each copy of the model, which are its threads too; None: 1.
         num_gpus: GPUs of each copy; None: 1 where the cluster has some.
         memory: bytes of each copy; None: none reserved.
-        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
         {options}
 
     Returns:

@@ -55,7 +55,7 @@ def select_from(
         num_cpus: cores (and threads) of each shard; None: 1, less where shards outnumber the cores; 0: none reserved.
         num_gpus: GPUs that are reserved for each shard; None: none.
         memory: bytes that are reserved for each shard; None: none.
-        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
 
     Returns:
         k distinct positions, int64.
@@ -153,7 +153,7 @@ def select(
         num_cpus: cores of each copy of the model and of each shard, which are its threads too; None: 1.
         num_gpus: GPUs of each copy and of each shard; None: 1 for a copy where the cluster has some.
         memory: bytes of each copy and of each shard; None: none reserved.
-        address: of the cluster; None: $RAY_ADDRESS, else an instance of this machine, shut down afterwards.
+        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
         id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
         workers: most copies of the model; None: what the cluster has room for.
         {options}

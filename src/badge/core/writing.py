@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str], binary: bool = False, mode: int = 0o
     """A stream that takes the place of `path` when all of it is on disk; after an error nothing has changed.
 
     Text is UTF-8 with the line ends that are given. What is not a regular file (a pipe, a device) is written directly.
-    `mode`: of a new file.
+    `mode` is that of a new file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +96,7 @@ def _opened(descriptor: int, binary: bool) -> IO[Any]:
 def standard_output() -> Iterator[IO[str]]:
     """Standard output, flushed at the end. If it is closed, full or cannot show a character, one line says so.
 
-    A reader that stops early (`| head`) is no error: `BrokenPipeError` passes, and the command line ends quietly.
+    A reader that stops early (`| head`) is not an error: `BrokenPipeError` passes, and the command line ends quietly.
     """
     if sys.stdout is None:
         raise WriteError("standard output is closed: name a file with --output")

@@ -63,7 +63,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
     Args:
         name: a built-in set, or the name of a file in `$BADGE_DATA` without its ending.
-        seed: of the split, for sets that have none.
+        seed: seed of the split, for sets that come without one.
         standardise: bring the columns of tables to mean 0 and variance 1.
         progress: draw a bar while downloading.
 
@@ -113,7 +113,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no built-in set, no table, no file in `$BADGE_DATA` and not of the form package.module:load.
+    """Refuse a name that is neither a built-in set, a table, a file in `$BADGE_DATA` nor package.module:load.
 
     >>> check_name("digit")
     Traceback (most recent call last):
@@ -130,7 +130,7 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
 
     Args:
         name: a name of `badge.data.NAMES`, a path, or "package.module:load".
-        seed: of the split, or for the caller's own function.
+        seed: seed of the split, or for the caller's own function.
         standardise: bring the columns of tables to mean 0 and variance 1.
         progress: draw a bar while downloading.
 

@@ -108,7 +108,7 @@ def learning_rate(shape: tuple[int, ...]) -> float:
     """The paper's learning rate: 0.001 for images, 0.0001 for tables.
 
     Args:
-        shape: of one example.
+        shape: the shape of one example.
 
     >>> learning_rate((3, 32, 32)), learning_rate((16,))
     (0.001, 0.0001)

@@ -40,7 +40,7 @@ def load_file(
 
     Args:
         name: the path of a csv, tsv, jsonl, xlsx or parquet file.
-        seed: of the split.
+        seed: seed of the split.
         text: the column of texts; None: the only one that holds any, or else the features are numbers.
         label: the column of labels; None: "label".
         encode: texts -> [n, D].

@@ -60,9 +60,9 @@ class Cell:
         labels: number at which the run ends; None: the end of the pool, at most 50,000.
         seed: of everything that is drawn.
         threads: that compute; the last bits depend on their number.
-        width: of the network; None: its own.
+        width: width of the network; None: its default.
         lr: learning rate; None: the paper's for that kind of data.
-        max_epochs: of one training; None: the trainer's own.
+        max_epochs: most epochs of one training; None: the trainer's default.
         raw: keep the features of tables unscaled.
         text: the column of texts, where `data` is a file.
         label: the column of labels, where `data` is a file.

@@ -65,7 +65,7 @@ class Display:
         """A cell has ended, well or not, or was finished already.
 
         Args:
-            outcome: of the cell.
+            outcome: how the cell ended.
             skipped: it was finished before.
         """
         numbers = self.running.pop(outcome.cell, None)

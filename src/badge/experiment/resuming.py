@@ -24,8 +24,8 @@ def journal_path(cell: Cell, folder: Path) -> Path:
     """Where the journal of a cell is.
 
     Args:
-        cell: of the run.
-        folder: of the journals.
+        cell: the settings of the run.
+        folder: where the journals are.
 
     >>> from badge.experiment import Cell
     >>> journal_path(Cell("digits", "mlp", "rand", batch_size=50), Path("runs")).name
@@ -40,8 +40,8 @@ def finished(cell: Cell, folder: Path) -> bool:
     Reads the first line and the last: a grid has a thousand journals of a megabyte.
 
     Args:
-        cell: of the run.
-        folder: of the journals.
+        cell: the settings of the run.
+        folder: where the journals are.
 
     Raises:
         JournalError: the journal is of another cell.

@@ -54,7 +54,7 @@ class PoolId(JsonObject):
     length: int
     sample: list[Id] | None = None  #: ids of the examples in the digest; None: examples are called by position
     digest: str | None  #: None: examples differ from look to look
-    columns: dict[str, str] | None = None  #: of a table: name -> type of its values
+    columns: dict[str, str] | None = None  #: the columns of a table: name -> type of its values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,7 +130,7 @@ class Journal:
             self._check_file("what was added last is lost with it", written=True)
 
     def _take_back(self, length: int) -> None:
-        """Cut off what a failed write has left. If that fails too, overwrite it with zeros: they are no line."""
+        """Cut off what a failed write has left. If that fails too, overwrite it with zeros, which no line begins with."""
         self._intent, self._cut = None, self._end
         try:
             os.ftruncate(self._fd, self._end)

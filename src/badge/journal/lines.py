@@ -63,7 +63,7 @@ class Contents:
 
     events: list[Event] = field(default_factory=list)
     sound_bytes: int = 0  #: without the newline that the last line may lack
-    torn_bytes: int = 0  #: of an interrupted write, at the end
+    torn_bytes: int = 0  #: bytes at the end that an interrupted write left
     newline_missing: bool = False
     problem: tuple[int, str] | None = None  #: line and reason
 

@@ -83,7 +83,7 @@ class Records(Sequence[Record]):
 
     def __init__(self, path: Path, cold: int, size: int, hot: list[Record]) -> None:
         self._path, self._cold, self._size, self._hot = path, cold, size, hot
-        self._ends: NDArray[np.int64] | None = None  # of the lines in the file, found when one is looked at
+        self._ends: NDArray[np.int64] | None = None  # ends of the lines in the file, found when one is looked at
 
     def __len__(self) -> int:
         return self._cold + len(self._hot)

@@ -104,7 +104,7 @@ class Board:
         ]
 
     def find(self, position: Any, **wanted: str) -> dict[str, Any]:
-        """One page of the list: of a class, of a person, with a text in it, where the model disagreed, or skipped ones."""
+        """One page of the list: of a class or person, with a text, flagged, where the model was wrong, or skipped."""
         skipped = reversed(self.learner.skipped.items())
         match wanted.get("show"):
             case "skipped":

@@ -66,7 +66,7 @@ FORMATS: dict[str, Callable[[dict[str, Any], str], Iterator[Given]]] = {
 def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
     """Every label in an export file; `id` names the field that holds the ids of the pool."""
     if format not in FORMATS:
-        raise InputError(f"{format!r} is no format; there are {', '.join(FORMATS)}")
+        raise InputError(f"{format!r} is not a format; there are {', '.join(FORMATS)}")
     try:
         records = [(record, by) for by, text in _texts(path) for record in _parsed(text.strip())]
     except (OSError, ValueError, RecursionError, zipfile.BadZipFile) as error:

@@ -19,7 +19,7 @@ from badge.errors import DataError, in_short
 
 #: files with these endings are images; nothing else is ever served
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
-#: what Pillow raises about a file that is no image, is damaged, or is too large
+#: what Pillow raises about a file that is not an image, is damaged, or is too large
 UNREADABLE = (OSError, SyntaxError, ValueError, KeyError, struct.error, zlib.error, EOFError)
 #: pixels along the longer side of what a person is sent, and of what a model gets at least where the file has them
 SCREEN, LARGEST = 2048, 256

@@ -59,7 +59,7 @@ class Picker:
         self._changed.set()
 
     def _queue(self) -> list[Id]:
-        """Picks that nobody has answered; the test sample is no part of them."""
+        """Picks that nobody has answered, without the test sample."""
         test, votes = self.learner.team.test, self.learner.votes if self.per_item > 1 else {}
         return [id for id in self.learner.pending.tolist() if id not in test and id not in votes]
 

@@ -11,7 +11,7 @@ from badge.core.threads import one_thread
 
 IntArray = NDArray[np.int64]
 
-#: columns more than asked for, and rounds, of the iteration
+#: extra columns of the iteration, and its rounds
 MORE, ROUNDS = 10, 3
 #: squared share of the largest singular value below which a column counts as empty
 EMPTY = 1e-10

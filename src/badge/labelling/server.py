@@ -114,7 +114,7 @@ class Views:
     def file(self, request: Request) -> Response:
         position = self.session.items.position(request.query_params.get("id", ""))
         if self.session.source.kind != "image":
-            raise InputError("the items of this pool are no files")
+            raise InputError("the items of this pool are not files")
         media, body = self.session.source.pool.shown(position)
         headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, max-age=3600"}
         return Response(body, media_type=media, headers=headers)
@@ -229,9 +229,9 @@ def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, 
     except UnicodeEncodeError:
         raise InputError("the request holds half of a character (a lone surrogate)") from None
     except (ValueError, RecursionError):
-        raise InputError("the request is no JSON") from None
+        raise InputError("the request is not JSON") from None
     if not isinstance(given, dict):
-        raise InputError("the request is no JSON object")
+        raise InputError("the request is not a JSON object")
     if visitor.name is not None:
         given["name"] = visitor.name  # the link says who it is
     found: dict[str, Any] = {}

@@ -59,7 +59,7 @@ class Session:
         self._undone: dict[str, list[Id]] = {}  # client -> items that it went back to since its last answer
         self._replies: OrderedDict[str, Reply] = OrderedDict()
         self._journalled = self.team.requests(REMEMBERED)
-        self._rng = generator(None)  # who gets which item is no part of the experiment
+        self._rng = generator(None)  # who gets which item is not part of the experiment
         self.picker.start()
 
     def close(self) -> None:

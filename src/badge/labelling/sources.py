@@ -139,7 +139,7 @@ def _plain(value: Any) -> str | int | float | bool | None:
         return str(value)  # JavaScript would round it
     if isinstance(value, int | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return str(value).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
+    return str(value).encode("utf-8", "replace").decode()  # half of a surrogate pair is not a text
 
 
 class Items:

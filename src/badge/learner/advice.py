@@ -34,7 +34,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
 class Agreement:
     """What `learner.agreement()` gives."""
 
-    items: dict[Id, float]  #: of each example that two or more have labelled: the share of pairs of people who agree
+    items: dict[Id, float]  #: example that two or more have labelled -> share of pairs of people who agree
     kappa: dict[tuple[str, str], float]  #: Cohen's κ of each pair of people, over what both have labelled
     counts: dict[tuple[str, str], int]  #: how many examples that are
     ties: list[Id]  #: examples with even votes, in need of one more
@@ -74,7 +74,7 @@ def agreement(votes: Mapping[Id, Mapping[str, Hashable]], pending: Mapping[Id, i
 STOP_SET, PAIRS, THRESHOLD = 2000, 3, 0.99
 #: predictions that the prequential accuracy is taken over: the last ones, since the model changes
 WINDOW = 200
-#: of the standard normal law, for an interval of 95 %
+#: quantile of the standard normal law, for an interval of 95 %
 Z = 1.959964
 
 

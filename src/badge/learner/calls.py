@@ -121,7 +121,7 @@ def _person(by: Any) -> str | None:
 
 
 def _text(value: Any, what: str) -> str | None:
-    """A text for the journal, or None; half of a surrogate pair is no text."""
+    """A text for the journal, or None; half of a surrogate pair is refused."""
     if value is None:
         return None
     if not isinstance(value, str) or any("\ud800" <= sign <= "\udfff" for sign in value):

@@ -23,7 +23,7 @@ class Given:
     id: Id
     label: Any
     by: str | None
-    round: int | None  #: of the ask that it answers
+    round: int | None  #: the round of the ask that it answers
     predicted: Any  #: the prediction of the model that picked it; None: no model picked it
     correct: bool | None  #: whether the prediction is the label
     prequential: float | None  #: share of right predictions so far

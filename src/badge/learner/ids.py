@@ -146,7 +146,7 @@ def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
 
 
 def _column(pool: Any, name: str) -> tuple[Any, Any]:
-    """The table without the column of ids, which is no feature, and that column."""
+    """The table without the column of ids, which is not a feature, and that column."""
     columns = getattr(pool, "column_names", None) or getattr(pool, "columns", None)
     if columns is None or name not in list(columns):
         raise InputError(f"ids={name!r} names a column, and the pool ({type(pool).__name__}) has none of that name")

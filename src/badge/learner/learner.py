@@ -134,8 +134,8 @@ class ActiveLearner:
         timed = [ask.select_seconds for _, ask in ledger.asks if ask.select_seconds is not None]
         self._work.seconds["select"] = timed[-1] if timed else 0.0
         self._explained: tuple[int, Explanation] | None = None
-        self._part: PartWork | None = None  # of a large pool, while the page waits for the rest of it
-        self._story: Story | None = None  # of what `history` has read
+        self._part: PartWork | None = None  # while the page waits for the rest of a large pool
+        self._story: Story | None = None  # what `history` has read so far
 
     # -- ask and tell --------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class ActiveLearner:
             unasked: also take labels of ids that were never asked.
 
         Raises:
-            InputError: an id was not asked or has another label already, or a label is no class. Nothing is written then.
+            InputError: an id was not asked or has another label already, or a label is not a class. Nothing is written then.
             JournalError: the journal cannot be written.
         """
         unasked = flag(unasked, "unasked")
@@ -211,7 +211,7 @@ class ActiveLearner:
         self._notify(self._book.write(lambda ledger: calls.tell(ledger, ids, labels, by, unasked)))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
-        """Correct the label of one id; with `by`, of an id that several have labelled, the label of that person.
+        """Correct the label of one id; with `by`, the label that this person gave, if several people label the id.
 
         Args:
             id: an id that has a label.
@@ -219,7 +219,7 @@ class ActiveLearner:
             by: the person to correct, where several people have labelled the id.
 
         Raises:
-            InputError: the id has no label, or the label is no class.
+            InputError: the id has no label, or the label is not a class.
         """
         self._notify(self._book.write(lambda ledger: calls.relabel(ledger, id, label, by)))
 
@@ -463,7 +463,7 @@ class ActiveLearner:
             The share that the model gets right, between 0 and 1.
 
         Raises:
-            InputError: the numbers of examples and labels differ, or a label is no class.
+            InputError: the numbers of examples and labels differ, or a label is not a class.
         """
         with self._work.busy():
             state = self._book.look(Snapshot.of)

@@ -39,9 +39,9 @@ class Ledger:
         self.pending: dict[Id, int] = {}  # asked and not labelled -> number of people; in the order asked
         self.skipped: dict[Id, str | None] = {}  # -> reason
         self.withdrawn: dict[Id, Code | None] = {}  # no longer in the pool -> the label that is kept
-        self.people: dict[Id, int] = {}  # number of people, of ids that several are asked to label
-        self.votes: dict[Id, dict[str, Code]] = {}  # of these ids, who gave which label
-        self.decided: set[Id] = set()  # of these ids, those labelled by `relabel` whatever the votes
+        self.people: dict[Id, int] = {}  # ids that several people label -> number of people
+        self.votes: dict[Id, dict[str, Code]] = {}  # of these, who gave which label
+        self.decided: set[Id] = set()  # those of them that one person decided: votes do not count
         self.test: dict[Id, None] = {}  # the test sample: never picked, never trained on
         self.tested: list[tuple[int, list[Any]]] = []  # labels of a model, and what it predicts for the sample
         self.remarks: dict[Id, list[tuple[str, str]]] = {}  # who said what about an example

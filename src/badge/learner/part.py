@@ -52,7 +52,7 @@ class PartWork:
         return np.searchsorted(self.places, positions)
 
     def explained(self, ids: list[Id]) -> Explanation | None:
-        """Why the model picked these; None: it was no model."""
+        """Why the model picked these; None: no model did."""
         said = self._work.last_outputs
         rows = self._rows(self._ids.positions(ids)).tolist()
         return None if said is None else replace(self._work.explained(said, rows), ids=self._ids.array(ids))

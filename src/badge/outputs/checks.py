@@ -34,7 +34,7 @@ def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
 
 
 def are_probabilities(z: Tensor) -> bool:
-    """Whether scores are probabilities already; of one row it cannot be told."""
+    """Whether scores are probabilities already. One row cannot tell."""
     if len(z) < 2 or not bool(((z[:1] >= 0) & (z[:1] <= 1)).all()):
         return False
     tolerance = _tolerance(torch.float32, z.shape[1])

@@ -53,7 +53,9 @@ def write_page(path: Path, study: Study, sections: Sequence[Section], pictures: 
 
 
 def headline(overall: Matrix, saved: LabelsSaved, matrix: Matrix | None) -> list[str]:
-    """One or two sentences: who is beaten least, and how many labels that saves. `matrix`: of what all strategies share.
+    """One or two sentences: who is beaten least, and how many labels that saves.
+
+    `matrix` is the penalty matrix over what all strategies share.
 
     >>> from badge.stats import example, penalty_matrix, saved_labels
     >>> overall = penalty_matrix(example()).overall

@@ -118,7 +118,7 @@ def _import() -> None:
     import matplotlib.backends.backend_svg
     import matplotlib.figure  # noqa: F401
 
-    gc.freeze()  # what was imported is no garbage: do not look through it again and again
+    gc.freeze()  # imports are not garbage: do not look through them again and again
 
 
 def save_all(

@@ -33,7 +33,7 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
 
 
 def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The same for few rows on the host, of every row j: products in float64 leave almost nothing to decide."""
+    """The same for few rows on the host, also for j ≥ i: products in float64 leave almost nothing to decide."""
     first, *rest = (torch.mm(wide, wide.T) for wide in rows.double().factors)
     for product in rest:
         first *= product

@@ -46,8 +46,8 @@ def kdpp(
         k: number of positions to pick.
         rng: a `numpy.random.Generator`; the same state gives the same picks.
         method: "mcmc" or "exact".
-        steps: of the chain; None: the paper's number.
-        start: of the chain, "uniform" or "cholesky".
+        steps: steps of the chain; None: the paper's number.
+        start: start of the chain, "uniform" or "cholesky".
 
     Returns:
         int64 [k].

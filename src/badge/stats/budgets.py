@@ -99,7 +99,7 @@ def budget_notes(results: Results, budgets: Sequence[Budgets]) -> list[Note]:
 
     Args:
         results: what `badge.stats.load` gave.
-        budgets: of each setting.
+        budgets: the budgets of each setting.
 
     >>> from badge.stats import example
     >>> budget_notes(example(), [label_budgets(example(), example().settings[0])])

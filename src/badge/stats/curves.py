@@ -89,8 +89,8 @@ def mean_curve(curve: Curve) -> Mean:
 class Diversity(NamedTuple):
     """Means over the repeats, by the number of labels of the model that chose the batch."""
 
-    log_det: Mean  # of the batch's Gram matrix; −inf where a repeat's batch was linearly dependent
-    mean_norm: Mean  # of the batch's gradient embeddings
+    log_det: Mean  # ln det of the batch's Gram matrix; −inf if the batch of a repeat was linearly dependent
+    mean_norm: Mean  # mean length of the batch's gradient embeddings
 
 
 class Timing(NamedTuple):

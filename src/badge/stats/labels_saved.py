@@ -78,7 +78,7 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     Args:
         results: what `badge.stats.load` gave.
         strategies: names, in the order to show; None: all of the results.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]

@@ -143,7 +143,7 @@ def _setting_matrix(results: Results, budgets: Budgets, names: Sequence[str], no
                 elif result:
                     matrix[(i, j) if result > 0 else (j, i)] += 1 / len(budgets.values)
     for who, at in off_grid.items():
-        text = f"{budgets.setting}: {who} has no model with exactly {', '.join(at)} labels and is no repeat there"
+        text = f"{budgets.setting}: {who} has no model with exactly {', '.join(at)} labels and is left out there"
         notes.append(Note("label budgets that a run lacks", text))
     for pair, at in skipped.items():
         text = f"{budgets.setting}: {pair} share fewer than two seeds at {', '.join(at)} labels"

@@ -114,7 +114,7 @@ class ALBL:
             "drawn_probabilities": self.drawn_probabilities,
             "credit": self.credit,
             "pool_size": self.pool_size,
-            "batch_importance": self._batch_importance,  # of a batch with ids that are not known yet
+            "batch_importance": self._batch_importance,  # of the last batch, until `picked` names its ids
         }
 
     def restore(self, state: dict[str, Any]) -> None:

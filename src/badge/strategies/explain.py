@@ -58,7 +58,7 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
         An `Explanation` with a row per pick, and the mean norm and log-determinant of the batch.
 
     Raises:
-        InputError: the outputs lack probabilities or embeddings, or an id is no position of the pool.
+        InputError: the outputs lack probabilities or embeddings, or an id is not a position of the pool.
 
     >>> import badge
     >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])

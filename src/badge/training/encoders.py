@@ -72,7 +72,7 @@ def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
         reader = (transformers.AutoTokenizer if texts else transformers.AutoImageProcessor).from_pretrained(name)
     except (OSError, ValueError) as error:
         what = "texts" if texts else "images"
-        raise ModelError(f"{HF}{name} is no encoder of {what} that can be loaded: {in_short(error)}") from error
+        raise ModelError(f"{HF}{name} cannot be loaded as an encoder of {what}: {in_short(error)}") from error
     parts = {True: "get_text_features", False: "get_image_features"}
     if hasattr(model, parts[texts]):  # two towers, as in CLIP: take the one for texts or for images
         return _Tower(model, parts[texts]), reader

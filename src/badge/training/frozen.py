@@ -27,8 +27,8 @@ class Frozen(Linear):
 
     Args:
         encoder: a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
-            numbers per example; of tokens or places the mean is taken.
-        tokenizer: of a module that reads texts or images (`hf:` has its own).
+            numbers per example; tokens or places are averaged.
+        tokenizer: the tokenizer or processor of a module that reads texts or images (`hf:` has its own).
         l2: weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
         keep: folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one pool. A
             pass that was interrupted goes on where it stopped.

@@ -140,7 +140,7 @@ def resolve(name: str, width: int | None = None) -> Build:
 
     Args:
         name: "mlp", "resnet18", "vgg11", or "package.module:function".
-        width: of the network; None: its own.
+        width: width of the network; None: its default.
 
     Returns:
         A function (shape of an example, classes) -> untrained network.

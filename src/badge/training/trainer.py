@@ -184,7 +184,7 @@ def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Ten
 
 
 def _loss(scores: Tensor, target: Tensor) -> Tensor:
-    """The cross-entropy; of several labels the sum of their binary ones. The mean over examples."""
+    """The mean cross-entropy over examples; with several labels, the sum of their binary cross-entropies."""
     if target.ndim == 1:
         return cross_entropy(scores, target)
     return binary_cross_entropy_with_logits(scores, target.to(scores.dtype), reduction="sum") / len(target)

@@ -83,7 +83,7 @@ class Project:
 
     @property
     def labels(self) -> dict[int, str]:
-        """Task id -> the class that most annotators gave. A tie is no label."""
+        """Task id -> the class that most annotators gave. A tie gives none."""
         found = {task: majority(by.values()) for task, by in self.given.items()}
         return {task: label for task, label in found.items() if label is not None}
 

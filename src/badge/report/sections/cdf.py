@@ -33,7 +33,7 @@ def section(study: Study) -> Section:
             points = zip(cdf.errors.tolist(), cdf.weights.tolist(), cdf.share.tolist(), strict=True)
             rows += [[by, group, strategy, *point] for point in points]
     header = ["group_by", "group", "strategy", "normalized_error", "weight", "cdf"]
-    several = len(set(errors.settings)) > 1  # of one setting there is no distribution
+    several = len(set(errors.settings)) > 1  # one setting has no distribution
     shown = [drawing for drawing in figures if drawing.lines and several]
     return Section("cdf", "Normalised errors", WORDS, {}, [shown], [Table("cdf", header, rows)], shown=bool(shown))
 

@@ -10,8 +10,8 @@ from badge.stats import LabelsSaved, Saving, Setting
 WORDS = """
 {% macro ratio(entry) %}{{ "%.2f"|format(entry.ratio) if entry.ratio < 1e9 else "not reached" }}{% endmacro %}
 <p>How many labels a strategy needs for the accuracy that rand ends with, divided by what rand needs: 0.6 means 60 % of the
-labels. Intervals are 95 %, from three repeats on: of a setting Student's t on the logarithm, over the repeats, paired by seed
-{%- if by_setting|length > 1 %}; of the median a bootstrap over the data sets{% endif %}.</p>
+labels. Intervals are 95 %, from three repeats on: for a setting Student's t on the logarithm, over repeats paired by seed
+{%- if by_setting|length > 1 %}; for the median a bootstrap over the data sets{% endif %}.</p>
 {{ figures }}
 {% if medians %}
 <div class="scroll"><table>
