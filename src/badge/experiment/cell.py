@@ -58,8 +58,8 @@ class Cell:
         batch_size: labels per round.
         initial: labels of the first round.
         labels: number at which the run ends; None: the end of the pool, at most 50,000.
-        seed: of everything that is drawn.
-        threads: that compute; the last bits depend on their number.
+        seed: seed of everything that is drawn.
+        threads: number of threads; the last bits depend on it.
         width: width of the network; None: its default.
         lr: learning rate; None: the paper's for that kind of data.
         max_epochs: most epochs of one training; None: the trainer's default.

@@ -26,7 +26,7 @@ class Display:
 
     Args:
         cells: all that will run.
-        console: of rich; None: standard error.
+        console: a console of rich; None: standard error.
     """
 
     def __init__(self, cells: Sequence[Cell], console: Console | None = None) -> None:

@@ -38,7 +38,7 @@ class ALBL:
     Args:
         rounds: number of batches that will be asked for.
         p_min: least probability of an arm; None: by the formula of the paper.
-        delta: of that formula.
+        delta: δ of that formula.
 
     >>> from badge.strategies import ALBL
     >>> bandit = ALBL(rounds=20)

@@ -50,7 +50,7 @@ class Trainer:
         lr: learning rate of Adam.
         batch_size: examples per step.
         target: training accuracy that ends the training.
-        max_epochs: of all attempts together.
+        max_epochs: most epochs, of all attempts together.
         patience: epochs without a better training accuracy before a new attempt.
         device: where to train; None: CUDA where there is one, else the CPU.
 
