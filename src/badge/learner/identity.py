@@ -1,6 +1,6 @@
 """Is this the pool of that journal? A pool may grow at its end; with ids from the caller it may be reordered.
 
-A pool is identified by its length and a digest of 64 of its examples. Where examples differ from look to look (random
+A pool is identified by its length and a digest of 64 of its examples. If examples differ from look to look (random
 crops and flips) there is no digest, and the length alone is compared.
 """
 

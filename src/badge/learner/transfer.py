@@ -1,7 +1,7 @@
 """Labels out of a journal and into one, as CSV: works without the pool and without a model.
 
 Out and in again is the identity. A text that would be read as a number where there are numbers too, or that begins with a
-quotation mark, is written as JSON ("1"); so is a label that is a list. Where several people label an example, the columns
+quotation mark, is written as JSON ("1"); so is a label that is a list. If several people label an example, the columns
 `people` and `votes` hold how many and what each of them said; the label is empty while it is open.
 """
 

@@ -44,7 +44,7 @@ def check_sampler(
 
     Args:
         sampler: the function `(features, k, rng)`.
-        law: `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. Where all tuples
+        law: `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. If all tuples
             are ascending the law is one of sets, and the order of the picks does not matter.
         refuses: errors with which the sampler may refuse a pool, as a k-DPP does above the rank of its kernel.
         draws: number of draws that are compared with the law.
@@ -90,7 +90,7 @@ def check_strategy(
 
     Args:
         strategy: a name, or a callable `(outputs, k, rng, labeled=None)`.
-        law: `law(outputs, k)` gives the probability of each outcome, a tuple of positions. Where all tuples are ascending
+        law: `law(outputs, k)` gives the probability of each outcome, a tuple of positions. If all tuples are ascending
             the law is one of sets, and the order of the picks does not matter. The strategy is given no labelled examples,
             or the first of the five where it requires some.
         refuses: errors with which the strategy may refuse a pool.
