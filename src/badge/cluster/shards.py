@@ -39,7 +39,7 @@ def cuts(rows: int, shards: int) -> list[int]:
 
 
 class RayShards:
-    """One actor per shard, on the node `homes[i]` ("": any). An actor that dies is made again from its rows, on any node that
+    """One actor per shard, on the node `homes[i]` ("": any). An actor that dies is rebuilt from its rows, on any node that
     is left. Actors of an earlier selection over the same connection are used again.
 
     `build(rows, start)` makes the shard, over there. `rounds`, `sent` and `received` say what the talk has cost.
@@ -74,7 +74,7 @@ class RayShards:
         return remote(Host).remote(content, self.threads)
 
     def ask(self, message: Callable[..., Answer], arguments: Arguments) -> Mapping[int, Answer | LostShard]:
-        """The answers. A shard that died is made again from its rows, and its answer is `LOST`."""
+        """The answers. A shard that died is rebuilt from its rows, and its answer is `LOST`."""
         contents = {i: packed((message, mine)) for i, mine in arguments.items()}
         asked = {self.actors[i].ask.remote(content): i for i, content in contents.items()}
         self.waiting = True

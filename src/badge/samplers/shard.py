@@ -2,7 +2,7 @@
 
 A driver (`kmeanspp`, `kcenter`) holds no row of the pool but the centres. Its messages and their answers hold numpy arrays
 and tensors on the host, so that a shard can live in another process. A message that depends on the centres carries `News` of
-them. A shard that died is made again from its rows and hears of all centres; its bounds only saved work.
+them. A shard that died is rebuilt from its rows and hears of all centres; its bounds only saved work.
 """
 
 import sys
