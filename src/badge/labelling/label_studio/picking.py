@@ -19,7 +19,7 @@ from badge.learner import ActiveLearner
 def picks_for(client: Client, strategy: str, seed: int, encoder: str | None = None, model: str | None = None) -> Picks:
     """Picks by a strategy and a new model. The pool leaves out tasks that people skipped or disagree about."""
 
-    def pick(project: Project, k: int) -> tuple[list[int], list[str | None], list[str]]:
+    def pick(project: Project, k: int) -> tuple[list[int], list[str | None]]:
         labels, layout = project.labels, project.layout
         tasks = sorted([*labels, *project.open])
         shown = [project.items[task] for task in tasks]
@@ -37,7 +37,7 @@ def picks_for(client: Client, strategy: str, seed: int, encoder: str | None = No
             if len(set(labels.values())) > 1:
                 likeliest = learner.outputs[places].probabilities.argmax(dim=1)
                 guesses = [layout.classes[int(code)] for code in likeliest]
-        return [tasks[int(place)] for place in places], list(guesses), []
+        return [tasks[int(place)] for place in places], list(guesses)
 
     return pick
 

@@ -20,8 +20,8 @@ from badge.labelling.label_studio.layout import Layout, Project, layout_of, read
 PREFIX = "badge-"
 SAMPLING = "Uncertainty sampling"
 
-#: (project, k) -> the task ids to label next in pick order, the model's guess of each (None: no model yet), and notes
-Picks = Callable[[Project, int], tuple[list[int], list[str | None], list[str]]]
+#: (project, k) -> the task ids to label next in pick order, and the model's guess of each (None: no model yet)
+Picks = Callable[[Project, int], tuple[list[int], list[str | None]]]
 Say = Callable[[str], None]
 Answer = TypeVar("Answer")
 
@@ -60,9 +60,7 @@ def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Roun
     k = min(settings.batch_size, len(project.open))
     if k == 0:
         return Round(project, version, ())
-    ids, guesses, notes = pick(project, k)
-    for note in notes:
-        say(note)
+    ids, guesses = pick(project, k)
     _put_first(client, layout, version, ids, guesses if settings.show_guess else [None] * len(ids))
     return Round(project, version, tuple(ids))
 
