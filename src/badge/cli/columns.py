@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from badge.errors import InputError
-from badge.tables import NOTHING, Array, Table, Told, listed, read_table
+from badge.tables import NOTHING, Array, Table, Told, first_few, read_table
 
 #: What pandas and parquet call an index without a name.
 UNNAMED = ("", "Unnamed: 0", "__index_level_0__")
@@ -38,7 +38,7 @@ def read_numbers(
     if not patterns:
         _check_features(table, taken, what, file)
         if left := [table.names[i] or "the first, unnamed" for i in rest if i not in taken]:
-            notes.append(f"{file}: column{'s' * (len(left) > 1)} left out of the {what}: {listed(left)}")
+            notes.append(f"{file}: column{'s' * (len(left) > 1)} left out of the {what}: {first_few(left)}")
     if table.array is not None and taken == list(range(len(table.names))):
         values = table.array
     else:
@@ -61,13 +61,13 @@ def _named(table: Table, rest: Sequence[int], patterns: Sequence[str], option: s
     names = table.names
     for pattern in patterns:
         if not any(fnmatchcase(names[i], pattern) for i in rest):
-            raise InputError(f"{option} {pattern!r} matches no column of {file}: {listed(names)}")
+            raise InputError(f"{option} {pattern!r} matches no column of {file}: {first_few(names)}")
     taken = [i for i in rest if any(fnmatchcase(names[i], pattern) for pattern in patterns)]
     for i in taken:
         if _kind(table.columns[i]) == "text":
             raise InputError(f"{option}: column {names[i]!r} of {file} {_no_numbers(table.columns[i])}")
     if len({_kind(table.columns[i]) == "list" for i in taken}) > 1:
-        raise InputError(f"{option}: columns of lists and of numbers cannot be mixed: {listed(names)}")
+        raise InputError(f"{option}: columns of lists and of numbers cannot be mixed: {first_few(names)}")
     return taken
 
 
@@ -79,14 +79,14 @@ def _found(table: Table, rest: Sequence[int], what: str, file: Path) -> list[int
     fitting = [i for i in lists if names[i].lower() in (what, SINGULAR[what])]
     lists = fitting if len(fitting) == 1 else lists
     if len(lists) > 1:
-        shown = listed([names[i] for i in lists])
+        shown = first_few([names[i] for i in lists])
         raise InputError(f"{what}: {file} has several columns of lists ({shown}): name one with {_option(what)}")
     index = [i for i in rest if names[i] == UNNAMED[2] or (i == 0 and names[i] in UNNAMED)]
     taken = lists or [i for i in rest if kinds[i] in ("float", "whole") and i not in index]
     if not taken:
         ragged = [f"; {names[i]!r} {_no_numbers(table.columns[i])}" for i in rest if kinds[i] == "text"]
         why = ragged[0] if len(ragged) == 1 else ""
-        raise InputError(f"{what}: {file} has no column of numbers; its columns: {listed(names)}{why}")
+        raise InputError(f"{what}: {file} has no column of numbers; its columns: {first_few(names)}{why}")
     return taken
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from badge.core.spreadsheet import as_meant
 from badge.errors import InputError
-from badge.tables import Array, is_table, listed, read_lines, read_table
+from badge.tables import Array, first_few, is_table, read_lines, read_table
 
 #: Names that a column of identifiers, or of positions, ordinarily has.
 ID_NAMES = ("id", "ids", "name", "names", "file", "filename", "path", "image", "key", "uuid", "example")
@@ -101,10 +101,10 @@ def _which(names: Sequence[str], option: str, file: Path, id_column: str | None,
     if id_column in names:
         return str(id_column)
     if id_column is not None and option == "--ids":  # labels may call theirs by another name; these are the names
-        raise InputError(f"--id-column: there is no column {id_column!r} in {file}: {listed(names)}")
+        raise InputError(f"--id-column: there is no column {id_column!r} in {file}: {first_few(names)}")
     ordinary = [name for word in wanted for name in names if name.lower() == word]
     if not ordinary and len(names) == 2 and names[0].lower() in INDEX:
         ordinary = [names[1]]  # what pandas writes of a Series
     if ordinary or len(names) == 1:
         return (ordinary or names)[0]
-    raise InputError(f"{option} {file}: which column has the identifiers? {listed(names)}: name it with --id-column")
+    raise InputError(f"{option} {file}: which column has the identifiers? {first_few(names)}: name it with --id-column")

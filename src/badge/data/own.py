@@ -10,7 +10,7 @@ from badge.core.npz import Array
 from badge.data import prepare, texts
 from badge.data.dataset import Dataset
 from badge.errors import DataError
-from badge.tables import Told, is_table, listed, read_table
+from badge.tables import Told, first_few, is_table, read_table
 
 #: Columns that are taken where none is named.
 LABEL, TEXT, SPLIT = "label", "text", "split"
@@ -65,7 +65,7 @@ def load_file(
     text = text or (TEXT if TEXT in table.names else None)
     for option, column in (("--label", label), ("--text", text)):
         if column is not None and column not in table.names:
-            raise DataError(f"{option} {column}: {path} has no such column; it has {listed(table.names)}")
+            raise DataError(f"{option} {column}: {path} has no such column; it has {first_few(table.names)}")
     said = [str(value).strip() for value in table.column(label)]
     if "" in said or "None" in said:
         row = next(i for i, value in enumerate(said) if value in ("", "None"))

@@ -9,7 +9,7 @@ from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.classes import Code, short
-from badge.learner.ids import listed
+from badge.learner.ids import as_list
 
 if TYPE_CHECKING:
     from badge.learner.ledger import Ledger
@@ -32,7 +32,7 @@ def tell(
 
     With `people` > 1 the labels are votes, also of ids that nobody was asked about.
     """
-    plain, given, by = ledger.ids.plain(ids), listed(labels, "labels"), _person(by)
+    plain, given, by = ledger.ids.plain(ids), as_list(labels, "labels"), _person(by)
     if len(plain) != len(given):
         raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
     new: dict[Id, Code] = {}

@@ -53,7 +53,7 @@ class Ids:
 
     def plain(self, ids: Any) -> list[Id]:
         """Ids as Python values, checked against the pool."""
-        return [self._one(value) for value in listed(ids, "ids")]
+        return [self._one(value) for value in as_list(ids, "ids")]
 
     def positions(self, ids: Iterable[Id]) -> IntArray:
         found: Iterable[Any] = ids if self._position is None else (self._position[id] for id in ids)
@@ -133,7 +133,7 @@ def own_ids(pool: Any, ids: Any, length: int) -> tuple[Any, list[Id]]:
     """
     if isinstance(ids, str):
         pool, ids = _column(pool, ids)
-    values = listed(ids, "ids")
+    values = as_list(ids, "ids")
     found = [_plain(value) for value in values]
     if len(found) != length:
         raise InputError(f"{len(found):,} ids for a pool of {length:,} examples")
@@ -156,7 +156,7 @@ def _column(pool: Any, name: str) -> tuple[Any, Any]:
     return (pool.drop(columns=name) if hasattr(pool, "iloc") else pool.drop(name)), column
 
 
-def listed(values: Any, what: str) -> list[Any]:
+def as_list(values: Any, what: str) -> list[Any]:
     """The values of a list, an array, a tensor or a column. A single value, such as one text, is refused."""
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":

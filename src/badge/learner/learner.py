@@ -26,7 +26,7 @@ from badge.learner.arguments import check_arguments, first_batch
 from badge.learner.book import Book, Item, item_in
 from badge.learner.classes import Classes, one_class, short
 from badge.learner.history import History, Story
-from badge.learner.ids import Ids, listed, own_ids
+from badge.learner.ids import Ids, as_list, own_ids
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
 from badge.learner.part import PartWork
@@ -468,7 +468,7 @@ class ActiveLearner:
         with self._work.busy():
             state = self._book.look(Snapshot.of)
             said = self._work.said(state, examples)
-        told = [state.classes.encode(label, n) for n, label in enumerate(listed(labels, "labels"))]
+        told = [state.classes.encode(label, n) for n, label in enumerate(as_list(labels, "labels"))]
         if len(told) != len(said):
             raise InputError(f"{len(said)} examples and {len(told)} labels: one label for each example is needed")
         return sum(a == b for a, b in zip(said, told, strict=True)) / len(told)

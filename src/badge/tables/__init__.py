@@ -16,7 +16,7 @@ from badge.errors import BadgeError, DataError, in_short
 from badge.tables.cells import columns, csv_of_sheet, texts
 from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
 
-__all__ = ["NOTHING", "Array", "Table", "Told", "is_table", "listed", "read_lines", "read_table"]
+__all__ = ["NOTHING", "Array", "Table", "Told", "first_few", "is_table", "read_lines", "read_table"]
 
 ARRAYS, CELLS, JSON, PARQUET = (".npy", ".npz"), (".csv", ".tsv", ".xlsx"), (".jsonl", ".ndjson"), (".parquet", ".pq")
 #: The column of JSON lines that are a text alone.
@@ -86,7 +86,7 @@ def is_table(file: Path) -> bool:
     return _ending(file) in (*ARRAYS, *CELLS, *JSON, *PARQUET)
 
 
-def listed(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """Names for a message: the first few, shortened, and their number."""
     shown = ", ".join(repr(name if len(name) <= 30 else f"{name[:29]}…") for name in names[:5])
     return shown if len(names) <= 5 else f"{shown}, … ({len(names)})"
@@ -145,7 +145,9 @@ def _array(file: Path, kind: str, name: str) -> Array:
         with zipfile.ZipFile(file) as archive:
             names = names_in(archive)
         if name not in names and len(names) != 1:
-            raise DataError(f"{file} holds {listed(names) or 'no arrays'}: one array, or one named {name!r}, is needed")
+            raise DataError(
+                f"{file} holds {first_few(names) or 'no arrays'}: one array, or one named {name!r}, is needed"
+            )
         wanted = name if name in names else names[0]
         found = read_npz(file, [wanted])[wanted]
     if found.dtype.kind not in "fiubU":
