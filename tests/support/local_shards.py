@@ -28,5 +28,7 @@ class LocalShards:
     def sizes(self) -> list[int]:
         return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
 
-    def ask(self, message: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> Mapping[int, Any | LostShard]:
+    def ask(
+        self, message: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> Mapping[int, Any | LostShard]:
         return {i: message(self.shards[i], *mine) for i, mine in arguments.items()}
