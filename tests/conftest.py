@@ -12,6 +12,8 @@ import pytest
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 2**30
 #: The tests of these rooms share a cluster, or the built site: one process runs all of them.
 TOGETHER = ("cluster", "site")
+#: These of them need none of it.
+APART = ("test_cluster_session.py", "test_cluster_beside.py")
 #: Long rooms begin first, so that all processes end at about the same time.
 FIRST = (*TOGETHER, "labelling", "samplers", "learner", "core", "benchmarks")
 
@@ -35,7 +37,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFileOrRoom(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
-            return room if (room := Path(file).parent.name) in TOGETHER else file
+            room, name = Path(file).parts[-2:]
+            return room if room in TOGETHER and name not in APART else file
 
     config.option.loadscopereorder = False
     return ByFileOrRoom(config, log)

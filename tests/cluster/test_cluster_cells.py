@@ -19,7 +19,7 @@ from badge.experiment import Cell, Display, Serial, run_cells
 from badge.journal import Journal
 
 CELLS = [
-    Cell("own_parts:blobs", "own_parts:slower", strategy, batch_size=10, initial=12, labels=42, seed=1, max_epochs=20)
+    Cell("own_parts:blobs", "own_parts:held", strategy, batch_size=10, initial=12, labels=42, seed=1, max_epochs=20)
     for strategy in ("badge", "rand")
 ]
 
@@ -42,16 +42,19 @@ def run(folder: Path, executor: Any) -> None:
 
 
 class Killing(RayCells):
-    """Kills two of three nodes when a cell has told of its second round: at least one of two cells ran there."""
+    """Kills two of three nodes when both cells have told of a round and wait: at least one of the two runs there."""
 
     def __init__(self, folder: Path, nodes: Any) -> None:
         super().__init__(folder)
         self.nodes = nodes
 
     def map(self, run: Any, cells: Any, on_round: Any) -> Any:
+        told: set[Cell] = set()
+
         def rounds(cell: Cell, labels: int, total: int, accuracy: float) -> None:
             on_round(cell, labels, total, accuracy)
-            while self.nodes.others and labels > 12:
+            told.add(cell)
+            while self.nodes.others and len(told) == len(CELLS):
                 self.nodes.kill(0)
 
         return super().map(run, cells, rounds)
@@ -59,12 +62,14 @@ class Killing(RayCells):
 
 @pytest.fixture
 def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many lines the journals had each time a cell was started."""
+    """How many lines the journals had each time a cell was started. Once one is started again, none waits any more."""
     lines: list[int] = []
     start = _Tasks._start
 
     def noted(self: _Tasks, cell: Cell, journal: Journal) -> None:
         lines.append(len(journal.records))
+        if len(lines) > len(CELLS):
+            Path("shut").unlink(missing_ok=True)
         start(self, cell, journal)
 
     monkeypatch.setattr(_Tasks, "_start", noted)
@@ -72,9 +77,11 @@ def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_the_journals_of_one_machine_after_nodes_died_and_a_rerun(
-    nodes: Any, tmp_path: Path, started_at: list[int]
+    nodes: Any, tmp_path: Path, started_at: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # tasks run in the folder that this process is in
     run(tmp_path / "here", Serial())
+    (tmp_path / "shut").touch()
     run(tmp_path / "there", Killing(tmp_path / "there", nodes))
     assert started_at[:2] == [0, 0] and len(started_at) > 2 and not nodes.others
     assert max(started_at[2:]) > 1  # no more than the rounds in flight were lost

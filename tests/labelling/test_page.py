@@ -72,20 +72,20 @@ def wait_for_picks(server: Server) -> list[Any]:
     raise AssertionError("no model picked a batch")
 
 
-def test_fifty_texts_by_keyboard_to_the_end(browser: Any, tmp_path: Path) -> None:
-    truth = texts(50)
+def test_thirty_texts_by_keyboard_to_the_end(browser: Any, tmp_path: Path) -> None:
+    truth = texts(30)
     write_texts(tmp_path, truth)
     server = Server(tmp_path, "films.csv", "--classes", "good,bad", "--batch-size", "10")
     try:
         ann = Person(browser, server.url)
         assert "token" not in ann.page.url
-        for _ in range(50):
+        for _ in range(30):
             ann.press("1" if truth[ann.text()] == "good" else "2")
         ann.page.wait_for_selector("text=All done")
         assert labels_of(server) == {f"f{i}": label for i, label in enumerate(truth.values())}
         told = [e for e in badge.journal.read(tmp_path / "films.labels.jsonl") if e["event"] == "tell"]
-        assert len(told) == 50 and {event["by"] for event in told} == {"ann"}
-        assert ann.page.inner_text("#total").startswith("50 of 50")
+        assert len(told) == 30 and {event["by"] for event in told} == {"ann"}
+        assert ann.page.inner_text("#total").startswith("30 of 30")
         assert ann.said == []
         assert all(url.startswith((server.home, "data:")) for url in ann.requests)  # nothing from outside
         exported = ann.context.request.get(f"{server.home}/export/labels.csv").text()
@@ -151,7 +151,7 @@ def test_two_browsers_never_see_the_same_item(browser: Any, films: tuple[Server,
     server, truth = films
     people = [Person(browser, server.url, name) for name in ("ann", "bob")]
     seen: list[list[str]] = [[], []]
-    for _ in range(15):
+    for _ in range(10):
         for person, mine in zip(people, seen, strict=True):
             mine.append(person.text())
         assert people[0].text() != people[1].text()
@@ -161,7 +161,7 @@ def test_two_browsers_never_see_the_same_item(browser: Any, films: tuple[Server,
     who = {
         e["ids"][0]: e["by"] for e in badge.journal.read(server.folder / "films.labels.jsonl") if e["event"] == "tell"
     }
-    assert sorted(who.values()) == ["ann"] * 15 + ["bob"] * 15
+    assert sorted(who.values()) == ["ann"] * 10 + ["bob"] * 10
     for person in people:
         person.close()
 

@@ -39,6 +39,18 @@ def texts(n: int) -> list[dict[str, Any]]:
     return [{"id": f"t{i}", "text": f"text number {i}"} for i in range(n)]
 
 
+@pytest.fixture(scope="module")
+def many(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Person]]:
+    """A page with many classes."""
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, texts(20))) + "\n")
+    server = Server(folder, "pool.jsonl", "--classes", ",".join(MANY))
+    ann = Person(browser, server.url)
+    yield server, ann
+    ann.close()
+    server.kill()
+
+
 @pytest.mark.parametrize(
     ("typed", "saved"),
     [
@@ -53,39 +65,36 @@ def texts(n: int) -> list[dict[str, Any]]:
         ("zzz", None),
     ],
 )
-def test_search_takes_what_the_page_shows(
-    browser: Any, served: Callable[..., Server], typed: str, saved: str | None
-) -> None:
-    server = served(texts(6), "--classes", ",".join(MANY))
-    ann = Person(browser, server.url)
+def test_search_takes_what_the_page_shows(many: tuple[Server, Person], typed: str, saved: str | None) -> None:
+    server, ann = many
+    before = labels(server)
     ann.page.keyboard.press("/")
     ann.page.keyboard.type(typed)
     said = ann.page.inner_text("#takes")
     if saved is None:
         ann.page.keyboard.press("Enter")
         ann.page.wait_for_timeout(300)
-        assert labels(server) == [] and "Enter takes" not in said
+        assert labels(server) == before and "Enter takes" not in said
+        ann.page.keyboard.press("Escape")
     else:
         assert said == f"Enter takes {saved}"
         ann.press("Enter")
-        assert [label for _, label in labels(server)] == [saved]
-    ann.close()
+        assert [label for _, label in labels(server)[len(before) :]] == [saved]
 
 
-def test_an_arrow_chooses_among_equals(browser: Any, served: Callable[..., Server]) -> None:
-    server = served(texts(6), "--classes", ",".join(MANY))
-    ann = Person(browser, server.url)
+def test_an_arrow_chooses_among_equals(many: tuple[Server, Person]) -> None:
+    server, ann = many
+    before = labels(server)
     ann.page.keyboard.press("/")
     ann.page.keyboard.type("card")
     ann.page.keyboard.press("ArrowDown")
     ann.page.keyboard.press("ArrowDown")
     assert ann.page.inner_text("#takes") == "Enter takes card_linking"
     ann.press("Enter")
-    assert [label for _, label in labels(server)] == ["card_linking"]
-    ann.close()
+    assert [label for _, label in labels(server)[len(before) :]] == ["card_linking"]
 
 
-@pytest.mark.parametrize("latency", [0, 300, 1000, 3000])
+@pytest.mark.parametrize("latency", [0, 100, 300, 1000])
 def test_a_slow_reply_does_not_take_the_focus(browser: Any, served: Callable[..., Server], latency: int) -> None:
     server = served(texts(9), "--classes", ",".join(MANY))
     ann = Person(browser, server.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,9 @@ import pytest
 from badge.report import build
 from badge.stats import Results
 from fake_grid import SPEED, fake_grid
+from pages import browser
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+__all__ = ["browser"]
 OVERFLOWING = """() => [...document.querySelectorAll("body *")]
   .filter(e => !e.closest(".scroll") && !e.closest("svg") && e.getBoundingClientRect().right > innerWidth + 0.5)
   .map(e => e.tagName + " " + e.className)"""
@@ -53,14 +42,6 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pairs=[("letter", "mlp")], batch_sizes=[100, 10000], strategies=tuple(SPEED), seeds=3, rounds=20
     )
     return build(Results.of(columns), folder, tuple(SPEED), workers=1).page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")], ids=str)

@@ -45,17 +45,17 @@ def greedy(x: NDArray[np.float64], k: int, first: int | None, given: NDArray[np.
 
 def pools() -> dict[str, NDArray[Any]]:
     rng = np.random.default_rng(0)
-    grid = rng.integers(-3, 4, size=(50, 3)).astype(float)
+    grid = rng.integers(-3, 4, size=(36, 3)).astype(float)
     few = rng.normal(size=(12, 6)).astype(np.float32) * 70
     return {
-        "random float32": rng.normal(size=(60, 8)).astype(np.float32),
-        "random float64": rng.normal(size=(60, 8)),
-        "float16": rng.normal(size=(60, 8)).astype(np.float16),
-        "duplicates": few[rng.integers(12, size=50)],
+        "random float32": rng.normal(size=(36, 8)).astype(np.float32),
+        "random float64": rng.normal(size=(36, 8)),
+        "float16": rng.normal(size=(36, 8)).astype(np.float16),
+        "duplicates": few[rng.integers(12, size=36)],
         "grid": grid,
         "grid float32, far out": (grid + 1000).astype(np.float32),
         "zeros": np.zeros((30, 3), dtype=np.float32),
-        "skewed": (rng.normal(size=(50, 5)) * 10.0 ** rng.uniform(-3, 2, size=(50, 1))).astype(np.float32),
+        "skewed": (rng.normal(size=(36, 5)) * 10.0 ** rng.uniform(-3, 2, size=(36, 1))).astype(np.float32),
     }
 
 
@@ -100,11 +100,11 @@ def test_any_small_grid(points: list[tuple[int, int]], centres: list[tuple[int, 
 @pytest.mark.parametrize("seed", range(3))
 def test_gradient_embeddings(seed: int, sampler: Any) -> None:
     rng = np.random.default_rng(seed)
-    out = badge.Outputs.from_logits(3 * rng.normal(size=(300, 4)), np.maximum(0, rng.normal(size=(300, 6))))
+    out = badge.Outputs.from_logits(3 * rng.normal(size=(200, 4)), np.maximum(0, rng.normal(size=(200, 6))))
     g = badge.gradient_embedding(out)
-    picks = [f(g, 60, np.random.default_rng(seed)).tolist() for f in (sampler, plain_kcenter)]
+    picks = [f(g, 40, np.random.default_rng(seed)).tolist() for f in (sampler, plain_kcenter)]
     assert picks[0] == picks[1]
-    assert picks[0] == sampler(badge.Dense(g.as_matrix()), 60, np.random.default_rng(seed)).tolist()
+    assert picks[0] == sampler(badge.Dense(g.as_matrix()), 40, np.random.default_rng(seed)).tolist()
 
 
 def test_a_larger_pool_with_all_its_machinery() -> None:

@@ -83,7 +83,8 @@ def test_law_with_the_longest_first(sampler: Any) -> None:
 def test_law_with_duplicates_and_zeros(sampler: Any) -> None:
     """Three of five rows coincide at the origin: k = 4 runs into the uniform rest."""
     x = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [2.0, 1.0], [1.0, -1.0]])
-    counts = tally(lambda rng: sampler(badge.Dense(x), 4, rng), 300, 5)
+    pool = badge.Dense(x)
+    counts = tally(lambda rng: sampler(pool, 4, rng), 300, 5)
     assert chi_square(counts, kmeanspp_law(x, 4)) > ACCEPTED
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -44,7 +45,8 @@ def tuned(function: Any, tuning: Tuning, cuts: Sequence[int] = ()) -> Callable[.
         features: Features, k: int, rng: np.random.Generator, *, given: Features | None = None, **options: Any
     ) -> NDArray[np.int64]:
         centres = None if given is None else given.rows(slice(None)).to(features.dtype)
-        return over(LocalShards(features, cuts, tuning), k, rng, given=centres, tuning=tuning, **options)
+        with torch.inference_mode():  # as at the door of every sampler
+            return over(LocalShards(features, cuts, tuning), k, rng, given=centres, tuning=tuning, **options)
 
     return sampler
 
