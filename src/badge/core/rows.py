@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -110,15 +111,20 @@ class Remaining:
     def __init__(self, start: int, stop: int, excluded: NDArray[np.int64] | None = None) -> None:
         self.start, self.stop = start, stop
         self.excluded = np.empty(0, dtype=np.int64) if excluded is None else excluded
-        #: the number of remaining positions below each excluded one
-        self._below = self.excluded - start - np.arange(len(self.excluded))
 
     def __len__(self) -> int:
         return self.stop - self.start - len(self.excluded)
 
     def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions with these ranks among the remaining ones."""
+        if not len(self.excluded):
+            return ranks + self.start
         return ranks + self.start + np.searchsorted(self._below, ranks, side="right")
+
+    @cached_property
+    def _below(self) -> NDArray[np.int64]:
+        """The number of remaining positions below each excluded one."""
+        return self.excluded - self.start - np.arange(len(self.excluded))
 
     def narrowed(self, ids: Remaining) -> Remaining:
         """The remaining positions with the ranks `ids`."""

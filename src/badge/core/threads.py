@@ -20,20 +20,19 @@ PAYS = 2**27
 _own = threading.local()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+class one_thread:  # a generator would take longer than a small step
     """Run on one thread, except products inside `threads_for`."""
-    before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    _own.all = before
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-        _own.all = 1
+
+    def __enter__(self) -> None:
+        self.before = torch.get_num_threads()
+        if self.before > 1:
+            _own.all = self.before
+            torch.set_num_threads(1)
+
+    def __exit__(self, *error: object) -> None:
+        if self.before > 1:
+            torch.set_num_threads(self.before)
+            _own.all = 1
 
 
 @contextmanager

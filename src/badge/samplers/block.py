@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Exact, Rows
+from badge.features.rows import resolution
 from badge.samplers.nearest import Lens, Tuning
-
-#: Squared distances from products in float64 are off by less than this share of the sum of squared norms.
-SLACK = 1e-10
+from badge.samplers.nearest.lens import SURE
 
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
@@ -33,16 +32,17 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
 
 
 def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The same for few rows on the host, also for j ≥ i: products in float64 leave almost nothing to decide."""
-    first, *rest = (torch.mm(wide, wide.T) for wide in rows.double().factors)
+    """The same for few rows on the host, also for j ≥ i: products, with their rounding, leave almost nothing to decide."""
+    first, *rest = (torch.mm(f, f.T) for f in rows.factors)
     for product in rest:
         first *= product
-    inner = first.numpy()
+    inner, dtype = first.numpy(), first.dtype
     sq_norms = inner.diagonal()
     sums = sq_norms[:, None] + sq_norms
     above = sums - 2 * inner - thresholds[:, None]
     table: NDArray[np.bool_] = above <= 0
-    unsure = np.abs(above) <= SLACK * sums
+    slack = resolution(dtype) * (8 + sum(f.shape[1] for f in rows.factors))
+    unsure = np.abs(above) <= slack * sums + SURE * torch.finfo(dtype).tiny
     if unsure.any():
         i, j = np.nonzero(unsure)
         exact, pairs = Exact.of(rows), (torch.from_numpy(i), torch.from_numpy(j))

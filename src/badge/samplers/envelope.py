@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.samplers.draw import places_in_rows
+from badge.samplers.draw import places, places_in_rows
 from badge.samplers.nearest.bounds import NORM_SLACK
 
 #: Positions of a segment. Changing SEGMENT or LEAF changes the picks for a given seed.
@@ -83,16 +83,17 @@ class Masses:
 
     def rows(self, segment: NDArray[np.int64], rest: NDArray[np.float64]) -> NDArray[np.int64]:
         """The row on which each place `rest` in a segment's mass falls."""
-        leaf = places_in_rows(self.leaves, segment, rest)
+        one = len(self.leaves) == 1
+        leaf = places(self.leaves[0], rest) if one else places_in_rows(self.leaves, segment, rest)
         rest = rest - np.where(leaf > 0, self.leaves[segment, leaf - 1], 0.0)
         leaf += segment * (SEGMENT // LEAF)
         if self.all_leaves is not None:
             return leaf * LEAF + places_in_rows(self.all_leaves, leaf, rest)
         hit = np.zeros(self.leaves.size, dtype=bool)  # many events may fall on few leaves
         hit[leaf] = True
-        places = np.flatnonzero(hit)[:, None] * LEAF + np.arange(LEAF)
-        mass = self._of(np.minimum(places, len(self.values) - 1))
-        mass[places >= len(self.values)] = 0.0
+        members = np.flatnonzero(hit)[:, None] * LEAF + np.arange(LEAF)
+        mass = self._of(np.minimum(members, len(self.values) - 1))
+        mass[members >= len(self.values)] = 0.0
         return leaf * LEAF + places_in_rows(mass.cumsum(axis=1), (hit.cumsum() - 1)[leaf], rest)
 
     def _of(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float64]:

@@ -108,9 +108,9 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
     """
     picks = np.array([rng.integers(len(features))])
     stream = np.random.default_rng(rng.integers(2**63))
-    exact = features.sq_norms_of(slice(0, len(features))).numpy()
-    check_norms(float(exact.max()), features.dtype)
-    sq_norms = exact.astype(np.float64 if features.dtype == torch.float64 else np.float32)
+    exact, dtype = features.sq_norms_of(slice(0, len(features))).numpy(), features.dtype
+    check_norms(float(exact.max()), dtype)
+    sq_norms = exact.astype(np.float64 if dtype == torch.float64 else np.float32)
     count, reach = 0, math.sqrt(exact[picks[0]])
     while True:
         masses = by_norms(sq_norms, reach, picks[:count])

@@ -46,16 +46,15 @@ class Request:
         badge.errors.InputError: asked for 3 of 2 candidates: 10 in the pool, 8 excluded
         """
         rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
-        done = np.empty(0, dtype=np.int64) if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
-        outside = done[(done < 0) | (done >= rows)]
-        if len(outside):
+        done = None if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
+        if done is not None and len(outside := done[(done < 0) | (done >= rows)]):
             raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")
         k, left = whole(k, "k"), Remaining(0, rows, done)
         if k > len(left):
-            why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {len(done)} excluded"
+            why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {rows - len(left)} excluded"
             raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
         request = cls(get(strategy, bias), k, rng, left, labeled)
-        if request.declared.labeled == "required" and labeled is None and not len(done):
+        if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
             raise InputError(f"{strategy} is conditioned on the labelled examples: pass labeled=, or exclude=")
         return request
 
