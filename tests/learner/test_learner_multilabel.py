@@ -105,7 +105,7 @@ def test_what_does_not_fit() -> None:
     initial = {i: tags([i])[0] for i in range(12)}
     options: dict[str, Any] = {"classes": NAMES, "multilabel": True, "initial": initial}
     learner = badge.ActiveLearner(X, badge.Trainer(net, lr=1e-2, max_epochs=5), strategy="albl", **options)
-    with pytest.raises(InputError, match="albl is rewarded for the one right label"):
+    with pytest.raises(InputError, match="albl is for one label per example"):
         learner.ask(3)
     wrong = partial(badge.predict, multilabel=False)
     learner = badge.ActiveLearner(

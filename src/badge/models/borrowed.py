@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -103,8 +104,15 @@ def _random_state() -> Iterator[None]:
 
 #: Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were.
 random_state_kept = _Shared(_random_state).kept
-#: Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
-_uncompiled = _Shared(lambda: getattr(torch.compiler, "set_stance", nullcontext)("force_eager")).kept
+_eager = _Shared(lambda: getattr(torch.compiler, "set_stance", nullcontext)("force_eager")).kept
+
+
+def _uncompiled() -> AbstractContextManager[None]:
+    """Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
+
+    Whoever compiles has loaded torch._dynamo, which takes a second: without it there is nothing to switch off.
+    """
+    return _eager() if "torch._dynamo" in sys.modules else nullcontext()
 
 
 @contextmanager
