@@ -3,8 +3,6 @@
 Attributes load lazily, so that `import badge` is instant and works where torch is not installed.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

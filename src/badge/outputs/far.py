@@ -8,8 +8,6 @@ A copy lies in `cache_folder()/outputs`, under the digest: what was fetched once
 changed is another one. Copies may be deleted at any time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -8,8 +8,6 @@ so is the index. Parts can be made anywhere and in any order: the key says which
 of an object store: `far.py` says how parts lie there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

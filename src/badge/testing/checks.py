@@ -1,7 +1,5 @@
 """`check_sampler` and `check_strategy`: what every sampler and every strategy must hold to."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The laws of samplers by enumeration, and the test that compares draws with them: chi-square on counts."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping

@@ -1,7 +1,5 @@
 """The small pools on which samplers and strategies are tested, and the ways to hold one pool."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
