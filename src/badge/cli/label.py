@@ -36,7 +36,7 @@ def label(
     multilabel: Annotated[bool, Option("--multilabel", help="An item may have several classes, or none.")] = False,
     guidelines: Annotated[Path | None, Option(help="A text or Markdown file that the page shows.")] = None,
     save: Annotated[Path | None, Option(help="Write the model of the labels so far to this folder, and end.")] = None,
-    host: Annotated[str, Option(help="Address to listen on; another than this lets others in.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="Address to listen on; any other lets others in.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
     public_url: Annotated[str | None, Option(help="The address of a proxy before the server: https://name.")] = None,
     header: Header = None,

@@ -11,12 +11,14 @@ import typer
 from typer import Argument, Option
 
 from badge.cli.strategies import Strategies, names_of
+from badge.core import catalog
 
 if TYPE_CHECKING:
     from badge.experiment import Cell, Executor
 
 
 MODELS = "mlp, resnet18, vgg11, linear, or package.module:build"
+COLD = ", ".join(catalog.names(lambda row: row.cold))
 
 
 class Where(str, Enum):
@@ -27,19 +29,19 @@ Out = Annotated[Path, Option("--out", help="Folder for the journals, one per cel
 Verbose = Annotated[bool, Option("--verbose", help="Print the traceback of every cell that fails.")]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Processes. (default: the number of cores)")]
 On = Annotated[Where | None, Option("--on", help="Run on a Ray cluster. (default: processes of this machine)")]
-Address = Annotated[str | None, Option("--address", help="Of the cluster. (default: $RAY_ADDRESS, else a new one)")]
+Address = Annotated[str | None, Option("--address", help="Address of the cluster. (default: $RAY_ADDRESS, else new)")]
 
 
 def run(
     data: Annotated[str, Option(help="A name, your own file (.csv, .jsonl, …), or package.module:load.")] = "digits",
-    text: Annotated[str | None, Option(help='Of a file: the column of texts. (default: "text" if there)')] = None,
-    label: Annotated[str | None, Option(help='Of a file: the column of labels. (default: "label")')] = None,
-    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Of texts: a frozen pretrained encoder.")] = None,
+    text: Annotated[str | None, Option(help='Column of texts in your file. (default: "text" if there)')] = None,
+    label: Annotated[str | None, Option(help='Column of labels in your file. (default: "label")')] = None,
+    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Frozen pretrained encoder for texts.")] = None,
     model: Annotated[str | None, Option(help=f"A network: {MODELS}. (default: mlp; with --encoder linear)")] = None,
     strategy: Strategies = None,
     batch_size: Annotated[int, Option(min=1, help="Labels per round.")] = 100,
     initial: Annotated[int, Option(min=1, help="Labels of the first round.")] = 100,
-    first: Annotated[str | None, Option(help="Picks the first round: typiclust, kmeanspp. (default: uniform)")] = None,
+    first: Annotated[str | None, Option(help=f"Picks the first round: {COLD}. (default: uniform)")] = None,
     labels: Annotated[int | None, Option(min=1, help="Labels at the end. (default: all, up to 50,000)")] = None,
     seeds: Annotated[int, Option(min=1, help="Repeats, with seeds 0, 1, …")] = 1,
     out: Out = Path("runs"),

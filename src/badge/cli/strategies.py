@@ -57,7 +57,7 @@ def names_of(strategies: list[str] | None) -> list[str]:
 
 _HEADER = "Whether the first row of a csv file names the columns. (default: told from the rows)"
 Header = Annotated[bool | None, Option("--header/--no-header", help=_HEADER, show_default=False)]
-_DELIMITER = "Between cells: , ; | or tab. (default: told from the rows)"
+_DELIMITER = "Sign between cells: , ; | or tab. (default: told from the rows)"
 Delimiter = Annotated[str | None, Option("--delimiter", metavar="SIGN", help=_DELIMITER)]
-_ENCODING = "Of text files, e.g. shift-jis. (default: told from the bytes)"
+_ENCODING = "Encoding of text files, e.g. shift-jis. (default: told from the bytes)"
 Encoding = Annotated[str | None, Option("--encoding", metavar="NAME", help=_ENCODING)]

@@ -64,9 +64,8 @@ def select_from(
         InputError: an argument cannot mean anything, or the strategy does not read blocks.
         ClusterError: the cluster cannot be reached, or has no node left.
 
-    The samplers of badge, coreset, kcenter-grad, conf, marg, entropy and albl, and `badge.samplers` in strategies of one's
-    own, work where the rows are; what else a strategy reads (kdpp all of its rows) it reads block by block from here. One
-    that does not declare that it reads blocks is refused.
+    k-means++, furthest-first and top-k work where the rows are, also in your own strategies. Everything else a strategy reads
+    block by block from here (kdpp all of its rows). One that does not declare that it reads blocks is refused.
 
     >>> import badge, tempfile, torch
     >>> out = badge.predict(torch.nn.Linear(4, 3), torch.randn(100, 4), out=tempfile.mkdtemp())
