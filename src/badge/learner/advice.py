@@ -154,9 +154,9 @@ def advice(stability: Sequence[Stop], given: History, labels: int, one_class: st
 
 def _stability(changed: float | None, kappa: float | None, pairs: int, stop: bool, last: list[Stop]) -> str:
     if changed is None or kappa is None:
-        return "Two models in a row are needed to see whether predictions still change: ask and tell once more."
+        return "Two models in a row are needed to see whether predictions still change: label one more batch."
     said = (
-        f"The last model takes {changed:.1%} of {last[-1].examples:,} examples for another class than the one before; "
+        f"The last two models disagree on {changed:.1%} of {last[-1].examples:,} examples; "
         f"κ over {pairs} pair{'s' * (pairs > 1)} of models is {kappa:.3f}."
     )
     if stop:
@@ -168,7 +168,7 @@ def _stability(changed: float | None, kappa: float | None, pairs: int, stop: boo
 
 def _accuracy(accuracy: float | None, interval: tuple[float, float] | None, n: int) -> str:
     if accuracy is None or interval is None:
-        return "No label yet of an example that a model had picked, so nothing is known about its accuracy."
+        return "No example that a model picked has a label yet, so nothing is known about its accuracy."
     return (
         f"Of the last {n} examples that models picked, they were right about {accuracy:.1%} before they saw the label "
         f"(95 % interval {interval[0]:.1%} to {interval[1]:.1%}); picks are harder than the pool, so the accuracy on the "

@@ -124,7 +124,7 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
     """The strategy in force: the one given, or the one of the last `use` where the journal's first is given."""
     if describe(given) == ledger.strategy:
         return given
-    warnings.warn(f"{path} began with {describe(given)} and uses {ledger.strategy} since: it goes on so", stacklevel=3)
+    warnings.warn(f"{path} began with {describe(given)} and uses {ledger.strategy} since: it keeps that", stacklevel=3)
     return ledger.strategy
 
 
