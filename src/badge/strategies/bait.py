@@ -41,14 +41,9 @@ def bait_binary(
 
 
 def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
-    pool, known = _rank_one(outputs), None if labeled is None or not len(labeled) else _rank_one(labeled)
-    total, done = _outer(pool), 0
-    start = torch.zeros_like(total)
-    if known is not None:
-        done, seen = len(known), _outer(known)
-        total, start = total + seen, seen / (done + k)
-    start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
-    return Vectors(pool, total / (len(pool) + done), torch.linalg.inv(start), (k / (done + k)) ** 0.5)
+    pool, known = _rank_one(outputs), 0 if labeled is None else len(labeled)
+    seen = _outer(_rank_one(labeled)) if labeled is not None and known else None
+    return Vectors(pool, *_before_picks(_outer(pool), seen, len(pool), known, k, _penalty(outputs, strength)))
 
 
 @listed("bait")
@@ -83,13 +78,19 @@ def _blocks(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) 
             f"bait needs a matrix of {c} × {d} = {c * d:,} rows (at most {WIDEST:,}) and {c * c:,} numbers for each of "
             f"{n:,} examples (at most {MOST_NUMBERS:,} in all): use bait-binary"
         )
-    total, done = _fisher(p, h), 0
-    start = torch.zeros_like(total)
-    if labeled is not None and len(labeled):
-        done, seen = len(labeled), _fisher(_classes(labeled), Dense.trusted(labeled.embeddings))
-        total, start = total + seen, seen / (done + k)
-    start += _penalty(outputs, strength) * torch.eye(len(start), dtype=start.dtype, device=start.device)
-    return Blocks(p, h, total / (n + done), torch.linalg.inv(start), (k / (done + k)) ** 0.5)
+    known = 0 if labeled is None else len(labeled)
+    seen = _fisher(_classes(labeled), Dense.trusted(labeled.embeddings)) if labeled is not None and known else None
+    return Blocks(p, h, *_before_picks(_fisher(p, h), seen, n, known, k, _penalty(outputs, strength)))
+
+
+def _before_picks(
+    pool: Tensor, seen: Tensor | None, rows: int, known: int, k: int, penalty: float
+) -> tuple[Tensor, Tensor, float]:
+    """F, M⁻¹ without picks, and the scale of rows. `pool` and `seen` are the sums over `rows` and `known` examples."""
+    start = torch.zeros_like(pool) if seen is None else seen / (known + k)
+    start += penalty * torch.eye(len(start), dtype=start.dtype, device=start.device)
+    total = pool if seen is None else pool + seen
+    return total / (rows + known), torch.linalg.inv(start), (k / (known + k)) ** 0.5
 
 
 def _classes(outputs: Outputs) -> Tensor:
