@@ -28,9 +28,11 @@ from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
-#: columns that TF-IDF is reduced to; texts that vocabulary and reduction are learnt from; texts that are reduced at once;
-#: texts of a large pool that are ready first: half a second; texts that an encoder has ready as soon as their words
-TEXT_COLUMNS, TEXT_SAMPLE, TEXT_BLOCK, TEXT_PART, FEW_TEXTS = 256, 20_000, 10_000, 5_000, 200
+TEXT_COLUMNS = 256  #: columns that TF-IDF is reduced to
+TEXT_SAMPLE = 20_000  #: texts that vocabulary and reduction are learnt from
+TEXT_BLOCK = 10_000  #: texts that are reduced at a time
+TEXT_PART = 5_000  #: texts of a large pool that are prepared first, in half a second
+FEW_TEXTS = 200  #: an encoder reads fewer texts than this about as soon as their words are counted
 #: pixels along a side, channels of the first layer and epochs of the network for images
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: above this number of files a progress bar is shown

@@ -76,7 +76,7 @@ class Outputs:
         self._set(p, h, multilabel=multilabel)
 
     def _set(
-        self, p: RowSource | None, h: RowSource | None, missing: str = "", rows: int = 0, multilabel: bool = False
+        self, p: RowSource | None, h: RowSource | None, missing: str = "", multilabel: bool = False, rows: int = 0
     ) -> None:
         self._p, self._h, self._missing, self.multilabel = p, h, missing, bool(multilabel)
         held = p if h is None else h
@@ -91,7 +91,7 @@ class Outputs:
         `missing` says why one of them is not there, `rows` is their number where neither is.
         """
         out = cls.__new__(cls)
-        out._set(p, h, missing, rows, multilabel)
+        out._set(p, h, missing, multilabel, rows)
         return out
 
     @classmethod
