@@ -105,12 +105,15 @@ def select(
     >>> ids.shape, ids.dtype
     ((5,), dtype('int64'))
     """
-    declared = declaration(get(strategy, bias))
+    chosen = get(strategy, bias)
+    declared = declaration(chosen)
     how = Options.of("select", PassOptions, options, _embeddings(declared, on_disk=out is not None))
     if not declared.reads and out is None:
-        return choose(Request.of(strategy, k, length(pool), seed, labeled, exclude, bias), None)
+        return choose(Request.of(chosen, k, length(pool), seed, labeled, exclude), None)
     one_pass = Pass.of(model, pool, how)
-    request = Request.of(strategy, k, one_pass.rows, seed, labeled, exclude, bias)  # said before the pass, not after it
+    request = Request.of(
+        chosen, k, one_pass.rows, seed, labeled, exclude
+    )  # an error comes before the pass, not after it
     outputs = one_pass.outputs(out)
     if labeled is not None and not isinstance(labeled, Outputs):
         request = replace(request, labeled=Pass.of(model, labeled, how).outputs())
