@@ -55,7 +55,7 @@ class Request:
             raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
         request = cls(get(strategy, bias), k, rng, left, labeled)
         if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
-            name = getattr(strategy, "__name__", strategy)
+            name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
             raise InputError(f"{name} is conditioned on the labelled examples: pass labeled=, or exclude=")
         return request
 
