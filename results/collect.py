@@ -28,7 +28,7 @@ def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: 
     if not parts:
         return f"no run of {', '.join(map(str, grids))} has ended in {runs}"
     merged = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    stats.write_csv(Results.of(merged), table)
+    stats.write(Results.of(merged), table)
     said = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
     said["grids"] = [grid.as_posix() for grid in grids]
     said["planned"] = _planned(list(cells.values()))

@@ -98,7 +98,7 @@ PYTHON: dict[str, Page] = {
         "Statistics and report",
         "The paper's evaluation of finished runs; none of it needs torch. [Statistics](../statistics.md) explains it.",
         (
-            *(f"badge.stats.{name}" for name in ("load", "Results", "write", "write_csv", "write_parquet", "example")),
+            *(f"badge.stats.{name}" for name in ("load", "Results", "write", "example")),
             *(f"badge.stats.{name}" for name in ("learning_curve", "mean_curve", "saved_labels", "labels_to_reach")),
             *(f"badge.stats.{name}" for name in ("penalty_matrix", "group_by", "beats", "t_score", "critical_value")),
             *(f"badge.stats.{name}" for name in ("normalized_errors", "error_cdf", "label_budgets", "budget_values")),

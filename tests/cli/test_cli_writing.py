@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     np.save("p.npy", P)
     np.save("z.npy", Z)
-    stats.write_csv(stats.example(), "all.csv")
+    stats.write(stats.example(), "all.csv")
     return tmp_path
 
 

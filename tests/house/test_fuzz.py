@@ -340,8 +340,8 @@ def reads(call: Callable[[], Any], trial: int) -> None:
 
 
 def test_files_of_results(tmp_path: Path) -> None:
-    badge.stats.write_csv(badge.stats.example(), tmp_path / "a.csv")
-    badge.stats.write_parquet(badge.stats.example(), tmp_path / "a.parquet")
+    badge.stats.write(badge.stats.example(), tmp_path / "a.csv")
+    badge.stats.write(badge.stats.example(), tmp_path / "a.parquet")
     cell = {"data": "a", "model": "m", "strategy": "rand", "batch_size": 5, "seed": 0, "labels": 9}
     rounds = [{"event": "round", "round": i, "labels": 5 + i, "test_accuracy": 0.5} for i in range(3)]
     write_journal(tmp_path / "a.jsonl", {"event": "start", "cell": cell}, *rounds)

@@ -50,7 +50,7 @@ def results() -> Results:
 def folder(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report made by the command from a flat CSV file, drawn in several processes."""
     path = tmp_path_factory.mktemp("report")
-    stats.write_csv(results, path / "all.csv")
+    stats.write(results, path / "all.csv")
     outcome = command("report", path / "all.csv", "--out", path / "out", "--png", "--pdf")
     (path / "out" / "stdout.txt").write_text(outcome.stdout, encoding="utf-8")
     return path / "out"
@@ -205,7 +205,7 @@ def test_the_terminal_shows_the_main_matrix(folder: Path) -> None:
 def test_other_strategies_can_be_compared(tmp_path: Path) -> None:
     columns = small(tuple(SPEED), rounds=9)
     results = Results.of({name: columns[name] for name in stats.REQUIRED})
-    stats.write_csv(results, tmp_path / "all.csv")
+    stats.write(results, tmp_path / "all.csv")
     arguments = ["report", tmp_path / "all.csv", "-o", tmp_path / "out", "--strategies"]
     command(*arguments, "kdpp, badge")
     assert (tmp_path / "out" / "penalty_matrix.csv").read_text(encoding="utf-8").startswith("strategy,kdpp,badge\n")
@@ -371,7 +371,7 @@ def test_the_documentation_is_true(name: str) -> None:
 
 def test_statistics_of_the_full_grid(tmp_path: Path) -> None:
     """1,155 runs × 50 rounds here; `python tests/support/fake_grid.py` writes 300 rounds for measuring by hand."""
-    stats.write_csv(Results.of(fake_grid(rounds=50)), tmp_path / "all.csv")
+    stats.write(Results.of(fake_grid(rounds=50)), tmp_path / "all.csv")
     full = stats.load(tmp_path / "all.csv")
     assert (len(full.runs), evaluate(full).penalty.overall.settings) == (1155, 33)
 
@@ -392,7 +392,7 @@ def test_reports_without_torch(tmp_path: Path) -> None:
         return subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
 
     assert "No module named 'torch'" in python("-c", "import torch").stderr
-    stats.write_csv(stats.example(), table)
+    stats.write(stats.example(), table)
     run = python("-m", "badge", "report", table, "--out", tmp_path / "report")
     assert run.returncode == 0 and "Penalty matrix, 1 setting" in run.stdout, run.stderr
     assert (tmp_path / "report" / "report.html").exists()

@@ -127,10 +127,10 @@ def test_parquet_and_several_places(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match=r"/dev/full cannot be written: No space left on device"):
-        stats.write_csv(stats.example(), "/dev/full")
-    for call in (stats.write_csv, stats.write_parquet):
+        stats.write(stats.example(), "/dev/full")
+    for name in ("all.csv", "all.parquet"):
         with pytest.raises(WriteError, match=r"file cannot be written: File exists"):
-            call(stats.example(), tmp_path / "file" / "all.csv")
+            stats.write(stats.example(), tmp_path / "file" / name)
     with pytest.raises(WriteError, match=r"file/report cannot be written: Not a directory"):
         build(stats.example(), tmp_path / "file" / "report", workers=1)
     with pytest.raises(InputError, match="a figure is written as one of"):
@@ -139,7 +139,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_nothing_half_written_stays_under_the_final_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full in the middle: what was there before is still there, and nothing else."""
-    stats.write_csv(stats.example(), tmp_path / "all.csv")
+    stats.write(stats.example(), tmp_path / "all.csv")
     before = (tmp_path / "all.csv").read_bytes()
 
     def full(descriptor: int) -> None:
@@ -147,7 +147,7 @@ def test_nothing_half_written_stays_under_the_final_name(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(WriteError, match=r"all.csv cannot be written: No space left on device"):
-        stats.write_csv(renamed(strategy="other"), tmp_path / "all.csv")
+        stats.write(renamed(strategy="other"), tmp_path / "all.csv")
     with pytest.raises(WriteError, match="No space left on device"):
         build(stats.example(), tmp_path / "report", workers=1)
     assert (tmp_path / "all.csv").read_bytes() == before

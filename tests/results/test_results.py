@@ -160,7 +160,7 @@ def test_the_cost_of_selection_comes_from_runs_by_themselves(made: Path, tmp_pat
     write_page(tmp_path, folder / "runs.csv.gz", folder / "about.json")
     page = tmp_path / "docs" / "results.md"
     assert "There are no runs by themselves yet" in page.read_text(encoding="utf-8")
-    stats.write_csv(alone, folder / "times.csv.gz")
+    stats.write(alone, folder / "times.csv.gz")
     (folder / "times.json").write_text('{"commits": ["0123abc"]}', encoding="utf-8")
     write_page(tmp_path, folder / "runs.csv.gz", folder / "about.json")
     assert "| letter · mlp · B = 1,000 | 0.1 | 4 |" in page.read_text(encoding="utf-8")

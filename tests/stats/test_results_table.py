@@ -79,7 +79,7 @@ def small() -> Results:
 
 def test_journals_and_csv_say_the_same(small: Results, tmp_path: Path) -> None:
     write_journals(small, tmp_path / "runs" / "deep")
-    stats.write_csv(small, tmp_path / "all.csv")
+    stats.write(small, tmp_path / "all.csv")
     same(stats.load(tmp_path / "all.csv"), small)
     loaded = stats.load(tmp_path / "runs")
     same(loaded, small)
@@ -181,7 +181,7 @@ def test_rounds_below_the_training_target_are_counted() -> None:
 def test_compressed_tables(small: Results, tmp_path: Path) -> None:
     """The same rows, the same bytes: what is kept in a repository changes only where the results do."""
     for name in ("a.csv", "a.csv.gz", "b.csv.gz"):
-        stats.write_csv(small, tmp_path / name)
+        stats.write(small, tmp_path / name)
     assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
     assert (tmp_path / "a.csv.gz").stat().st_size < (tmp_path / "a.csv").stat().st_size / 2
     plain, packed = (stats.load(tmp_path / name) for name in ("a.csv", "a.csv.gz"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from badge.core.catalog import PAPER_STRATEGIES
-from badge.stats import Results, write_csv
+from badge.stats import Results, write
 from journal_lines import write_journal
 
 #: (data, model) -> (first accuracy, last accuracy, labels at which half of the way is done)
@@ -139,4 +139,4 @@ def write_journals(results: Results, folder: Path) -> None:
 
 
 if __name__ == "__main__":  # python tests/fake_grid.py all.csv [rounds] : the full grid, for measuring
-    write_csv(Results.of(fake_grid(rounds=int(sys.argv[2]) if len(sys.argv) > 2 else 300)), sys.argv[1])
+    write(Results.of(fake_grid(rounds=int(sys.argv[2]) if len(sys.argv) > 2 else 300)), sys.argv[1])

@@ -13,7 +13,7 @@ from badge.stats.cdf import Cdf, NormalizedErrors, error_cdf, normalized_errors
 from badge.stats.columns import OPTIONAL, REQUIRED, Note
 from badge.stats.coverage import capped_notes, coverage_notes
 from badge.stats.curves import Curve, Diversity, Mean, Timing, batch_diversity, learning_curve, mean_curve, round_times
-from badge.stats.flat import write, write_csv, write_parquet
+from badge.stats.flat import write
 from badge.stats.labels_saved import LabelsSaved, Saving, labels_to_reach, saved_labels
 from badge.stats.penalty import Matrix, Penalty, beats, critical_value, group_by, penalty_matrix, t_score
 from badge.stats.reading import load
@@ -25,7 +25,6 @@ __all__ = [
     "beats", "budget_notes", "budget_values", "capped_notes", "coverage_notes", "critical_value", "error_cdf",
     "example", "group_by", "label_budgets", "labels_to_reach", "learning_curve", "load", "mean_curve",
     "normalized_errors", "penalty_matrix", "round_times", "saved_labels", "t_score", "write",
-    "write_csv", "write_parquet",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from io import StringIO
+from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ PARQUET = (".parquet", ".pq")
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending.
+    """Write the flat table that `load` reads, in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending.
+
+    It has the required columns, and the optional ones that hold anything.
 
     Args:
         results: what `badge.stats.load` gave.
@@ -42,12 +44,13 @@ def write(results: Results, path: str | Path) -> None:
     Results(6 runs of 2 strategies in 1 setting, 30 rows)
     """
     name = path_of(path, "the table").name.lower()
-    if name.endswith(PARQUET):
-        write_parquet(results, path)
-    elif "." not in name or name.endswith((".csv", ".csv.gz")):
-        write_csv(results, path)
-    else:
+    if not name.endswith((*PARQUET, ".csv", ".csv.gz")) and "." in name:
         raise InputError(f"{path}: a table is written as .csv, .csv.gz or .parquet")
+    columns = _columns(results)
+    content = _parquet(columns) if name.endswith(PARQUET) else _csv(columns)
+    folder_for(Path(path).parent)
+    with replacing(path, binary=True) as file:  # the same rows, the same bytes
+        file.write(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
 
 
 def _columns(results: Results) -> dict[str, NDArray[Any]]:
@@ -57,26 +60,7 @@ def _columns(results: Results) -> dict[str, NDArray[Any]]:
     return {name: getattr(results, name) for name in REQUIRED} | {name: results.optional[name] for name in optional}
 
 
-def write_csv(results: Results, path: str | Path) -> None:
-    """Write the flat table that `load` reads: the required columns, and the optional ones that hold anything.
-
-    Compressed where the name ends in .gz.
-
-    Args:
-        results: what `badge.stats.load` gave.
-        path: the file to write.
-
-    Raises:
-        WriteError: it cannot be written.
-
-    >>> import tempfile
-    >>> from badge import stats
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_csv(stats.example(), Path(folder) / "runs.csv")
-    ...     stats.load(Path(folder) / "runs.csv")
-    Results(6 runs of 2 strategies in 1 setting, 30 rows)
-    """
-    columns = _columns(results)
+def _csv(columns: dict[str, NDArray[Any]]) -> bytes:
     cells = [
         [safe(text) for text in column.tolist()] if name in TEXT
         else column.tolist() if name in REQUIRED else [_cell(value) for value in column.tolist()]
@@ -86,34 +70,15 @@ def write_csv(results: Results, path: str | Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*cells, strict=True))
-    content = text.getvalue().encode()
-    folder_for(Path(path).parent)
-    with replacing(path, binary=True) as file:  # the same rows, the same bytes
-        file.write(gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
+    return text.getvalue().encode()
 
 
-def write_parquet(results: Results, path: str | Path) -> None:
-    """The same columns as `write_csv`; missing values are null.
-
-    Args:
-        results: what `badge.stats.load` gave.
-        path: the file to write.
-
-    Raises:
-        WriteError: it cannot be written.
-
-    >>> import tempfile
-    >>> from badge import stats
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_parquet(stats.example(), Path(folder) / "runs.parquet")
-    ...     stats.load(Path(folder) / "runs.parquet")
-    Results(6 runs of 2 strategies in 1 setting, 30 rows)
-    """
+def _parquet(columns: dict[str, NDArray[Any]]) -> bytes:
+    """Missing values are null."""
     pa, parquet = _pyarrow("writing parquet")
-    table = pa.table({name: pa.array(column, from_pandas=True) for name, column in _columns(results).items()})
-    folder_for(Path(path).parent)
-    with replacing(path, binary=True) as file:
-        parquet.write_table(table, file)
+    table, content = pa.table({n: pa.array(column, from_pandas=True) for n, column in columns.items()}), BytesIO()
+    parquet.write_table(table, content)
+    return content.getvalue()
 
 
 def load_parquet(path: Path) -> Results:
