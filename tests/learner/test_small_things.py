@@ -39,6 +39,13 @@ def test_the_score_on_other_examples() -> None:
         learner.score(X, [0, 1, 0])
 
 
+def test_a_remark_on_an_unknown_id_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    with make(tmp_path / "j.jsonl") as learner, pytest.raises(InputError, match="id 999 is outside the pool"):
+        learner.team.remark(999, "ann", "odd", flag=True, request="r1")
+    with make(tmp_path / "j.jsonl") as learner:
+        assert learner.team.flagged == set() and len(journal.read(tmp_path / "j.jsonl")) == 1
+
+
 def test_the_strategy_by_name() -> None:
     learner = make(strategy="badge")
     assert learner.strategy == "badge"

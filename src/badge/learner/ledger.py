@@ -85,14 +85,14 @@ class Ledger:
             case e.Skip():
                 self._skip(record, codes)
             case e.Unskip() | e.Release():
-                for id in self.ids.plain(record.ids):
+                for id in self._plain(record.ids, codes):
                     (self.skipped if isinstance(record, e.Unskip) else self.pending).pop(id, None)
             case e.Decide():
                 self._decide(record, codes)
             case e.Remark():
-                self._remark(record)
+                self._remark(record, codes)
             case e.SetAside():
-                self._set_aside(record)
+                self._set_aside(record, codes)
             case e.AddClass():
                 if codes is None and not self.broken:
                     self.classes.checked_new(record.name)
@@ -112,6 +112,10 @@ class Ledger:
         if self.revision != before:
             self.label_round = self.round
         self.busy = False
+
+    def _plain(self, ids: list[Id], codes: Sequence[Code] | None) -> list[Id]:
+        """The ids of an event; those of one that comes from a journal (without `codes`) are checked here."""
+        return self.ids.plain(ids) if codes is None else ids
 
     def replay(self, records: Iterable[e.Record], path: object) -> None:
         """Fold a whole journal in; an event that contradicts those before it names its line."""
@@ -151,7 +155,7 @@ class Ledger:
             self.tested.append((trained, record.test))
         if (stop := record.stop) is not None:
             told = [tuple(code) if isinstance(code, list) else code for code in stop.codes]
-            self.stop.update(zip(self.ids.plain(stop.ids), told, strict=True))
+            self.stop.update(zip(self._plain(stop.ids, codes), told, strict=True))
             self.stop_revision = stop.revision
             if stop.changed is not None:
                 self.stability.append(stop)
@@ -180,7 +184,7 @@ class Ledger:
             self._learn_classes([record.label])
         elif codes is None and calls.relabel(self, record.id, record.label, record.by) is None:
             return
-        (id,) = self.ids.plain([record.id]) if codes is None else (record.id,)
+        (id,) = self._plain([record.id], codes)
         code = codes[0] if codes else self.classes.encode(record.label, id)
         if id in self.votes and record.by is not None:
             self.votes[id][record.by] = code
@@ -219,7 +223,7 @@ class Ledger:
     def _skip(self, record: e.Skip, codes: Sequence[Code] | None) -> None:
         if codes is None and not self.broken:
             calls.skip(self, record.ids, record.reason, record.labelled)
-        for id in self.ids.plain(record.ids):
+        for id in self._plain(record.ids, codes):
             if record.labelled:
                 self._unset(id)
                 self.votes.pop(id, None)
@@ -229,22 +233,22 @@ class Ledger:
                 self.skipped[id] = record.reason
 
     def _decide(self, record: e.Decide, codes: Sequence[Code] | None) -> None:
-        ids = self.ids.plain(record.ids)
+        ids = self._plain(record.ids, codes)
         for id, code in zip(ids, self.encode(ids, record.labels) if codes is None else codes, strict=True):
             self.skipped.pop(id, None)
             if id in self.people:
                 self.decided.add(id)
             self.set(id, code)
 
-    def _remark(self, record: e.Remark) -> None:
-        (id,) = self.ids.plain([record.id])
+    def _remark(self, record: e.Remark, codes: Sequence[Code] | None) -> None:
+        (id,) = self._plain([record.id], codes)
         if record.text is not None:
             self.remarks.setdefault(id, []).append((record.by or "", record.text))
         if record.flag is not None:
             (self.flagged.add if record.flag else self.flagged.discard)(id)
 
-    def _set_aside(self, record: e.SetAside) -> None:
-        ids = self.ids.plain(record.ids)
+    def _set_aside(self, record: e.SetAside, codes: Sequence[Code] | None) -> None:
+        ids = self._plain(record.ids, codes)
         self.test.update(dict.fromkeys(ids))
         self.pending.update(dict.fromkeys([id for id in ids if id not in self.labels], record.people))
         if record.people > 1:
