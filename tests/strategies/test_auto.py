@@ -58,5 +58,5 @@ def test_what_the_page_picks_by(
     source: Any = Pool(kind=kind)
     chosen = Options("a,b", Path("j.jsonl"), **options)
     assert (_strategy(None, chosen, source), _first(None, chosen, kind)) == expected
-    begun = {"event": "learner", "strategy": "marg", "first": None}
+    begun: Any = SimpleNamespace(strategy="marg", first=None)
     assert _strategy(begun, chosen, source) == options.get("strategy", "marg") and _first(begun, chosen, kind) is None

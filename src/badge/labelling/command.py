@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from badge.errors import InputError, JournalError
-from badge.journal import read
-from badge.journal.events import Event
+from badge.journal import events as e
+from badge.journal import records_of
 from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, predict_rows, trainer_of
 from badge.labelling.people import People, key_of
@@ -95,9 +95,9 @@ def run(source: Source, options: Options) -> None:
 
 def _learner(source: Source, options: Options, names: list[str], trainer: Any) -> ActiveLearner:
     """The learner of the journal; the command may name more classes at the end than the journal has."""
-    events = read(options.journal) if options.journal.exists() else []
-    begun = next((event for event in events if event["event"] == "learner"), None)
-    known = _known_classes(begun, events)
+    records = records_of(options.journal) if options.journal.exists() else []
+    begun = next((record for record in records if isinstance(record, e.Header)), None)
+    known = _known_classes(begun, records)
     more = names[len(known) :] if known and names[: len(known)] == known else []
     try:
         learner = ActiveLearner(
@@ -113,7 +113,7 @@ def _learner(source: Source, options: Options, names: list[str], trainer: Any) -
             first=_first(begun, options, source.kind),
         )
     except JournalError as error:
-        if begun is None or any(event["event"] not in ("learner", "ask", "test") for event in events):
+        if begun is None or not all(isinstance(record, e.Header | e.Ask | e.SetAside) for record in records):
             raise
         way_out = "it holds no answers: delete it, or give --journal another name"
         raise JournalError(f"{error.plain}; {way_out}") from None
@@ -162,12 +162,12 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
     return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
 
 
-def _strategy(begun: Event | None, options: Options, source: Source) -> str:
+def _strategy(begun: e.Header | None, options: Options, source: Source) -> str:
     """The strategy that was asked for, or that the journal began with; else one that is quick enough for the page."""
     if options.strategy is not None:
         return options.strategy
     if begun is not None:
-        return str(begun["strategy"])
+        return str(begun.strategy)
     return "auto" if len(source) <= MOST_FOR_AUTO and _ordinary(options, source.kind) else "badge"
 
 
@@ -176,15 +176,14 @@ def _ordinary(options: Options, kind: str) -> bool:
     return kind == "text" and options.per_item == 1 and options.model is None
 
 
-def _first(begun: Event | None, options: Options, kind: str) -> str | None:
+def _first(begun: e.Header | None, options: Options, kind: str) -> str | None:
     """What picks the first batch: typical texts. A journal that has begun goes on as it was.
 
     Finding them takes seconds. If several people label each item, nobody gets random items meanwhile: then the first batch is
     drawn at random.
     """
     if begun is not None:
-        first = begun.get("first")
-        return first if isinstance(first, str) else None
+        return begun.first if isinstance(begun.first, str) else None
     return "typiclust" if _ordinary(options, kind) and options.strategy != "rand" else None
 
 
@@ -217,11 +216,11 @@ def _read(path: Path) -> str:
         raise InputError(f"--guidelines {path} cannot be read as UTF-8 text: {error}") from None
 
 
-def _known_classes(begun: Event | None, events: list[Event]) -> list[str]:
+def _known_classes(begun: e.Header | None, records: list[e.Record]) -> list[e.Label]:
     """The classes that a journal has so far: the command may name more at its end."""
-    if begun is None or not isinstance(begun["classes"], list):
+    if begun is None or not isinstance(begun.classes, list):
         return []
-    return [*begun["classes"], *(event["name"] for event in events if event["event"] == "class")]
+    return [*begun.classes, *(record.name for record in records if isinstance(record, e.AddClass))]
 
 
 def _listening(host: str, port: int) -> socket.socket:
