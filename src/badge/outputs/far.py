@@ -141,7 +141,11 @@ class Far:
         return cache_folder() / "outputs" / _sum(self.url.encode())[:16] / f"{name}-{digest}"
 
     def _meta(self, text: bytes) -> store.Meta:
-        return store.Meta.parsed(text, f"{self}: {store.META} of a part", "delete the part and predict again")
+        what, way_out = f"{self}: {store.META} of a part", "delete the part and predict again"
+        meta = store.Meta.parsed(text, what, way_out)
+        if not meta.files:
+            raise InputError(f"{what} is damaged: {way_out}")
+        return meta
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
