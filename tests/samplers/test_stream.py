@@ -197,7 +197,7 @@ def test_bounds_only_save_work(function: Any) -> None:
 @pytest.mark.parametrize("kind", ["float32", "dense"])
 def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str) -> None:
     """Where few rows are left they are kept up to date, and fewer events are drawn."""
-    n, few = 200, outputs(200)
+    n, few = 120, outputs(120)
     x = badge.Dense(few.embeddings) if kind == "dense" else badge.gradient_embedding(few)
     expected = kmeanspp(x, n, np.random.default_rng(1)).tolist()
     assert sorted(expected) == list(range(n))

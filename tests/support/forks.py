@@ -9,11 +9,17 @@ FORKS.set_forkserver_preload(
     [
         "pytest",
         "uvicorn",
+        "uvicorn.lifespan.on",
+        "uvicorn.loops.auto",
+        "uvicorn.protocols.http.auto",
+        "uvicorn.protocols.websockets.auto",
+        "typer._adapters",
         "PIL.Image",
         "sklearn.linear_model",
         "sklearn.feature_extraction.text",
         "badge.experiment",
         "badge.labelling.command",
+        "badge.labelling.server",
         "badge.models",
         "badge.cli.select",
     ]
