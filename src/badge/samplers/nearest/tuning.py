@@ -27,7 +27,7 @@ class Tuning:
     #: Rows that lack fewer centres than this are compared together, whatever each of them has seen.
     young: int = 512
     #: Groups of fewer rows are not worth a product. Their rows go with the oldest group.
-    few: int = 32
+    few: int = 128
     #: Rows that need no more look are dropped from a comparison once fewer than this share is left: dropping copies.
     follow: float = 0.7
     #: Centres that outlines rule out are left out of a product where at most this share is left: leaving out copies.
