@@ -32,11 +32,9 @@ def tell(
 
     With `people` > 1 the labels are votes, also of ids that nobody was asked about.
     """
-    plain, given, by = ledger.ids.plain(ids), as_list(labels, "labels"), _person(by)
-    if len(plain) != len(given):
-        raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
+    by = _person(by)
     new: dict[Id, Code] = {}
-    for id, code in zip(plain, ledger.encode(plain, given), strict=True):
+    for id, code in zip(*_coded(ledger, ids, labels), strict=True):
         known = new.get(id, _known(ledger, id, by, people))
         if known is None:
             _check_tellable(ledger, id, unasked)
@@ -53,6 +51,12 @@ def tell(
     codes = list(new.values())
     told = [ledger.classes.decode(code) for code in codes]
     return e.Tell(ids=list(new), labels=told, by=by, unasked=unasked, people=people), codes
+
+
+def decide(ledger: Ledger, ids: Sequence[Id], labels: Sequence[Any], by: str) -> Checked:
+    """The event of one person setting labels, whatever others said."""
+    plain, codes = _coded(ledger, ids, labels)
+    return e.Decide(ids=plain, labels=[ledger.classes.decode(code) for code in codes], by=by), codes
 
 
 def relabel(ledger: Ledger, id: Any, label: Any, by: str | None = None) -> Checked | None:
@@ -91,6 +95,14 @@ def release(ledger: Ledger, ids: Any) -> Checked | None:
 
 def add_class(ledger: Ledger, name: Any) -> Checked:
     return e.AddClass(name=ledger.classes.checked_new(name)), ()
+
+
+def _coded(ledger: Ledger, ids: Any, labels: Any) -> tuple[list[Id], list[Code]]:
+    """Ids and the codes of their labels."""
+    plain, given = ledger.ids.plain(ids), as_list(labels, "labels")
+    if len(plain) != len(given):
+        raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")
+    return plain, ledger.encode(plain, given)
 
 
 def _known(ledger: Ledger, id: Id, by: str | None, people: int) -> Code | None:

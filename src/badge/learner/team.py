@@ -100,16 +100,9 @@ class Team:
 
     def decide(self, ids: Sequence[Id], labels: Sequence[Any], by: str, request: str | None = None) -> None:
         """Set labels in one event. They replace what people said, and nobody need have been asked."""
-
-        def checked(ledger: Ledger) -> Checked:
-            if len(ids) != len(labels) or not ids:
-                raise InputError(f"{len(ids)} ids and {len(labels)} labels: one label for each id is needed")
-            plain = ledger.ids.plain(ids)
-            codes = ledger.encode(plain, labels)
-            names = [ledger.classes.decode(code) for code in codes]
-            return e.Decide(ids=plain, labels=names, by=by, request=request), codes
-
-        self._write(checked)
+        if not ids:
+            raise InputError("no ids to decide: name at least one")
+        self._write(lambda ledger: _numbered(calls.decide(ledger, ids, labels, by), request=request))
 
     def skip(self, ids: Sequence[Id], reason: str | None, by: str, request: str, labelled: bool = False) -> None:
         """Skip ids; with `labelled`, those that have a label too, which is taken back."""
