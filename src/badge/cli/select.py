@@ -22,6 +22,7 @@ from badge.errors import InputError, NoCandidatesError
 if TYPE_CHECKING:
     from badge.cli.pool import Pool
     from badge.cli.request import Files
+    from badge.strategies.explain import Explanation
 
 
 NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads))
@@ -130,15 +131,19 @@ def select(
         with _target(output) as stream:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())
         return
-    why = badge.explain(pool.outputs, picks)
+    head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool.outputs)}
+    _write_reasons(badge.explain(pool.outputs, picks), names, head if form is Format.json else None, output)
+
+
+def _write_reasons(why: Explanation, names: list[str] | None, head: dict[str, Any] | None, output: Path | None) -> None:
+    """Write why each example was picked: as JSON below `head`, or as csv."""
     rows = _rows(why.rows(), names)
     with _target(output) as stream:
-        if form is Format.csv:
+        if head is None:
             writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
         else:
-            head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool.outputs)}
             head |= {"mean_norm": _number(why.mean_norm), "log_det": _number(why.log_det)}
             json.dump({**head, "picks": rows}, stream, indent=1, allow_nan=False)
             stream.write("\n")
