@@ -34,7 +34,7 @@ from badge.outputs.store import Writer
 #: A model may carry its tokenizer or processor under this name; `frozen.join(model)` gives such models.
 READER = "badge_reader"
 
-#: Rows, and numbers in them, that a scikit-learn estimator gets at a time: each call starts anew in every tree of a forest.
+#: Rows, and numbers in them, that a scikit-learn estimator gets at a time: each call goes through every tree of a forest.
 ESTIMATOR_ROWS, ESTIMATOR_NUMBERS = 32_768, 2**25
 
 
@@ -48,7 +48,7 @@ class Pass:
     opened: OpenPool
     batches: Batches
     runner: Network | Estimator | Replicas | Members
-    smaller: Callable[[int], Batches] | None = None  # batches of another size, of a pool that has none of its own
+    smaller: Callable[[int], Batches] | None = None  # batches of another size, if the pool does not fix it
 
     @classmethod
     def of(cls, model: Any, pool: Any, options: Options) -> Pass:

@@ -1,10 +1,10 @@
 """K-means clustering by Lloyd's iteration, from centres that k-means++ chose: exact, with few comparisons.
 
 Lloyd (1982): each row goes to its nearest centre, each centre to the (weighted) mean of its rows, until no row changes its
-cluster. Of each row an upper bound on the distance to its own centre is kept, and lower bounds on the distances to 32 groups
-of the others (Elkan 2003; groups as in Ding et al. 2015, "Yinyang K-means"). When centres move, the bounds move by as much,
-and a row is compared with all centres only if one of the groups may hold a nearer one. Bounds and products in float32 propose
-and float64 decides, so the clusters are those of the plain loop.
+cluster. Each row keeps an upper bound on the distance to its own centre, and lower bounds on the distances to 32 groups of
+the others (Elkan 2003; groups as in Ding et al. 2015, "Yinyang K-means"). When a centre moves, the bounds move by the same
+distance, and a row is compared with all centres only if one of the groups may hold a nearer one. Bounds and products in
+float32 propose and float64 decides, so the clusters are those of the plain loop.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def lloyd_from(
 def _nearest(
     x: Tensor, sq_norms: Tensor, near: View, centres: Tensor, wide: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the nearest centre, the lowest number of equal ones, and the bounds (cluster, upper, lower).
+    """The nearest centre of each row, the lowest number of equal ones, and its bounds: (cluster, upper, lower).
 
     `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64.
     """

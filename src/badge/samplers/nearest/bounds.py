@@ -134,8 +134,8 @@ class Bounds:
     def _lower(self, ids: NDArray[np.int64], index: Tensor, exact: Exact, enough: Tensor, decide: bool) -> Tensor:
         """Compare rows with the centres that they have not seen; what is known of their squared distances after that.
 
-        With `decide` all that matters is on which side of `enough` a distance is. Rows that have seen about as many
-        centres go together: ages within a factor of two. On a device all go together, for the sake of fewer waits.
+        With `decide` only the side of `enough` on which a distance lies matters. Rows go together if the numbers of centres
+        that they lack are within a factor of two. On a GPU all go together, so that the host waits less often.
         """
         seen, lens = self.seen[ids], self.centres.lens
         probe = lens.probe(lens(exact.rows, self.features.sq_norms[index]))
