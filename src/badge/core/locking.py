@@ -46,5 +46,5 @@ class ThreadLock:
 
     def __call__(self) -> AbstractContextManager[Any]:
         if os.getpid() != self._pid:
-            self.__init__()  # type: ignore[misc]
+            self._lock, self._pid = threading.RLock(), os.getpid()
         return self._lock  # itself, not a generator around it: then Ctrl-C cannot come between taking and releasing
