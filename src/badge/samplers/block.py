@@ -83,9 +83,7 @@ class Pace:
 
     def events(self, wanted: int, left: int, mass: float) -> int:
         """For at most `wanted` picks, of `left` rows: more events on one row are compared in vain."""
-        most = min(
-            self.tuning.first_block << min(self.rounds, 32), self.tuning.block, self.tuning.first_block + left // 4
-        )
+        most = min(self.tuning.first_block << min(self.rounds, 32), self.tuning.block, self.tuning.first_block + left)
         return int(min(most, 1.25 * wanted / self.rate + 8) * max(1.0, mass / self.mass)) + 8
 
     def went(self, events: int, compared: int, accepted: int, mass: float) -> None:
