@@ -179,7 +179,7 @@ def test_a_folder_of_hugging_face(bert_folder: Path, tmp_path: Path) -> None:
     whole = frozen.join(learner.model)
     raw = badge.predict(whole, texts)  # the tokenizer comes with it
     assert torch.allclose(raw.probabilities, learner.outputs.probabilities, atol=1e-4)
-    with pytest.raises(ModelError, match="no encoder of texts"):
+    with pytest.raises(ModelError, match="cannot be loaded as an encoder of texts"):
         Frozen(f"hf:{tmp_path / 'nothing'}", keep=tmp_path).prepare(texts)
 
 

@@ -83,6 +83,8 @@ const showNothing = (next) => {
       element("p", {}, element("a", { href: "/labels" }, "Look through the labels"), " or take them out as ",
         element("a", { href: "/export/labels.csv", download: "" }, "CSV"), "."));
     say("All done.");
+    const { labelled, skipped, size } = next.overview;
+    if (labelled + skipped < size) setTimeout(load, POLL_MS); // the numbers may be a moment behind
     return;
   }
   const many = next.overview.ties;
