@@ -25,8 +25,9 @@ GROUP, BLOCK, PIVOTS = 256, 1024, 32
 MOST = 0.75
 #: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
 RANK, SAMPLE, LOOSE = 128, 512, 0.2
-#: After a pick: rows that tell which candidates lose, and the share of the largest bound that is worth working out.
-TOLD, SHARE = 64, 0.005
+#: After a pick: rows that tell which candidates lose, candidates at a time, and the share of the largest bound that is worth
+#: working out.
+TOLD, CHUNK, SHARE = 64, 8192, 0.01
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,15 @@ class Cover:
         self.centre = torch.zeros(n, dtype=torch.int64, device=features.device)  # its number
         self.near = self.sq_near.to(features.dtype)  # the distance to it, rounded
         self.centres: Rows | None = None
+        #: a candidate for the next centre, the rows that it may be nearer to, and the squared distances to these
+        self.known: tuple[int, Tensor, Tensor] | None = None
         #: the error of a squared distance from a product is below this times the sum of the squared norms
         self.rounding = resolution(features.dtype) * (4 + features.width / 2)
         self.largest = float(self.sq_norms.max())
         #: gains are whole numbers, and many are equal
         self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched = sketched(features, kernel)
-        self.room = self.sq_norms.new_empty(len(features.factors) * BLOCK * BLOCK)
+        self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
 
     def error(self, sq_norms: Tensor, through: Rows | None = None) -> float:
         """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
@@ -138,7 +141,6 @@ class Cover:
     def add(self, rows: Rows) -> None:
         """More centres. Distances that a centre may lower are worked out in float64."""
         number = 0 if self.centres is None else len(self.centres)
-        self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
         self.sq_near, self.centre = self.sq_near.clone(), self.centre.clone()  # a copy of this has its own
         sq_norms = rows.sq_norms()
         error, exact = self.error(sq_norms), Exact.of(rows)
@@ -154,8 +156,23 @@ class Cover:
             near.scatter_reduce_(0, i, found, "amin")
             mine = found <= near[i]
             centre[i[mine]] = number + j[mine]
+        self._added(rows)
+
+    def pick(self, i: int) -> None:
+        """Make row i a centre. Its distances are known if its gain was the first to be worked out."""
+        rows = self.features.rows(slice(i, i + 1))
+        if self.known is None or self.known[0] != i:
+            return self.add(rows)
+        j, found = self.known[1:]
+        mine = found <= self.sq_near[j]
+        self.sq_near[j[mine]], self.centre[j[mine]] = found[mine], 0 if self.centres is None else len(self.centres)
+        self._added(rows)
+
+    def _added(self, rows: Rows) -> None:
+        self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
         self.covered = self.kernel(self.sq_near)
         self.near = self.sq_near.sqrt().to(self.near.dtype)
+        self.known = None
 
     def bounds(self, ids: Tensor) -> Tensor:
         """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
@@ -184,22 +201,30 @@ class Cover:
             for other in self.tiles[i:]:
                 kappa = self.kernel.upper(self.products(rows, other, None), lower[one], self.sq_norms[other])
                 more = room[: kappa.numel()].view(kappa.shape)
-                for level, at in enumerate(covered):
+                total[0, one] += kappa @ weights[other]
+                if other is not one:
+                    total[0, other] += weights[one] @ kappa
+                for level, at in enumerate(covered[1:], 1):
                     total[level, one] += torch.sub(kappa, at[other], out=more).clamp_(min=0) @ weights[other]
                     if other is not one:
                         total[level, other] += weights[one] @ torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
         return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
 
-    def lower(self, bounds: Tensor, before: Tensor) -> None:
-        """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`."""
+    def lower(self, bounds: Tensor, before: Tensor, share: float) -> None:
+        """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`.
+
+        Only bounds above this share of the largest one are lowered.
+        """
         rise = self.weights * (self.covered - before)
         changed = (rise > 0).nonzero()[:, 0]
         if not len(changed):
             return
         changed = changed[rise[changed].argsort()]
         some = changed[torch.linspace(0, len(changed) - 1, min(TOLD, len(changed)), device=changed.device).long()]
-        enough = SHARE * float(bounds.max()) * float(rise[some].sum() / rise.sum())
-        ids = [ids[self.lost(ids, some, before, self.sketched) > enough] for ids in torch.split(self.every, BLOCK)]
+        largest = float(bounds.max())
+        high = (bounds > share * largest).nonzero()[:, 0]
+        enough = SHARE * largest * float(rise[some].sum() / rise.sum())
+        ids = [ids[self.lost(ids, some, before, self.sketched) > enough] for ids in torch.split(high, CHUNK)]
         for group in torch.split(torch.cat(ids), BLOCK):
             bounds[group] -= self.lost(group, changed, before)
 
@@ -241,12 +266,14 @@ class Cover:
         one = torch.tensor([i], device=self.weights.device)
         rows, sq_norms = self.features.rows(one), self.sq_norms[one]
         live = self._live(one)
-        x = self.features.rows(live)
+        x = self.features.rows(slice(None) if live is self.every else live)
         error = self.error(sq_norms)
         estimate = sq_dists(x, self.sq_norms[live], rows, sq_norms)[:, 0]
         nearer = (estimate < self.sq_near[live] + error).nonzero()[:, 0]
         found = Exact.of(x).sq_dists(nearer, Exact.of(rows), torch.zeros_like(nearer))
         j = live[nearer]
+        if self.known is None and self.kernel.reach**2 >= self.largest:  # fact 2 left out no row
+            self.known = i, j, found
         return float((self.kernel(found) - self.covered[j]).clamp_(min=0) @ self.weights[j])
 
 

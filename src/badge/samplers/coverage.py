@@ -11,8 +11,9 @@ Gains only fall as rows are picked, so an old gain is an upper bound (Minoux 197
 gain found so far are worked out again. Two things keep the bounds of all other rows low.
 
 1. Before the first pick nothing is known, and the first picks lower every gain. So the first picks are guessed from a sample
-   of rows. One pass over half of all pairs (κ is symmetric) bounds the gains after several numbers of guesses. Such a bound
-   holds once its guesses are among the picks, in whatever order.
+   of rows. One pass over half of all pairs (κ is symmetric) bounds the gains after several numbers of guesses. Let c be the
+   coverage by the guesses, and m by the picks. Then (κ − m)⁺ ≤ (κ − c)⁺ + (c − m)⁺, so such a bound holds at any time if
+   Σ_j u_j (c_j − m_j)⁺ is added to it. That is 0 once all of these guesses are among the picks.
 2. A pick raises the coverage of the rows near it. Only rows that gained there lose, and they lose at least what a sum over
    any part of these rows says. So each pick lowers the bounds of the rows around it at once (`Cover.lower`).
 
@@ -42,11 +43,15 @@ TIE = 1e-9
 #: Candidates worked out together: the first time in one pick, and at most.
 FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
-LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 #: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
 SHORTLIST = ((512, 4096), (2048, 1024), (8192, 128))
 #: Pairs that a guess looks at: no more guesses than passes over all pairs.
 GUESS = 2**24
+#: A pick lowers bounds above this share of the largest one: while a level comes soon, and later.
+SOON, LATER = 0.4, 0.1
+#: Guesses are right if what they cover and the picks do not is below this share of the largest gain.
+GOOD = 0.01
 
 
 @sampler
@@ -92,8 +97,8 @@ def coverage(
         for start in range(0, len(given), MANY):
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
     picks: list[int] = []
-    guesses, levels = first_pass(cover, k) if cover.centres is None else ([], {0: cover.bounds(cover.every)})
-    bounds = levels.pop(0)
+    levels = first_pass(cover, k) if cover.centres is None else {0: (cover.covered, cover.bounds(cover.every))}
+    bounds, share = levels.pop(0)[1], SOON
     while len(picks) < k:
         pick = best(cover, bounds)
         if pick is None:
@@ -101,17 +106,19 @@ def coverage(
         picks.append(pick)
         bounds[pick] = -torch.inf
         before = cover.covered
-        cover.add(features.rows(slice(pick, pick + 1)))
-        reached = [level for level in levels if set(guesses[:level]) <= set(picks)]
-        for level in reached:
-            bounds = torch.minimum(bounds, levels.pop(level))
-        if not reached:
-            cover.lower(bounds, before)
+        cover.pick(pick)
+        if len(picks) not in levels:
+            cover.lower(bounds, before, share if len(picks) < max(levels, default=0) else LATER)
+        for level, (covered, gains) in levels.items():
+            missing = float((covered - cover.covered).clamp_(min=0) @ cover.weights)
+            bounds = torch.minimum(bounds, gains + missing)
+            if level == len(picks) and missing > GOOD * float(bounds.max()):
+                share = LATER
     return np.array(picks, dtype=np.int64)
 
 
-def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
-    """Guessed picks, and bounds on all gains after some numbers of them."""
+def first_pass(cover: Cover, k: int) -> dict[int, tuple[Tensor, Tensor]]:
+    """By number of guessed picks: how well they cover each row, and bounds on all gains after them."""
     guess, n = copy(cover), len(cover.every)
     picks: list[int] = []
     covered = {0: guess.covered}
@@ -125,7 +132,8 @@ def first_pass(cover: Cover, k: int) -> tuple[list[int], dict[int, Tensor]]:
         guess.add(cover.features.rows(slice(picks[-1], picks[-1] + 1)))
         if len(picks) in LEVELS:
             covered[len(picks)] = guess.covered
-    return picks, dict(zip(covered, cover.all_bounds(torch.stack(list(covered.values()))), strict=True))
+    bounds = cover.all_bounds(torch.stack(list(covered.values())))
+    return {level: (covered[level], bounds[place]) for place, level in enumerate(covered)}
 
 
 def _largest(cover: Cover, about: Tensor, targets: int, count: int) -> Tensor:
