@@ -98,8 +98,38 @@ def test_a_pick_lowers_bounds_by_no_more_than_the_loss() -> None:
         lost = cover.lost(cover.every, (cover.covered > before).nonzero()[:, 0], before)
         assert bool((lost <= gains - now + 1e-12).all()) and bool((lost >= 0.98 * (gains - now) - 1e-3).all())
         bounds = gains.clone()
-        cover.lower(bounds, before)
+        cover.lower(bounds, before, 0.0)
         assert bool((bounds >= now - 1e-12).all()) and bool((bounds < gains).any())
+        high, share = gains.clone(), 0.5
+        cover.lower(high, before, share)
+        above = gains > share * gains.max()
+        assert bool((high >= now - 1e-12).all()) and bool((high < gains)[above].any())
+        assert torch.equal(high[~above], gains[~above])
+
+
+@pytest.mark.parametrize("kernel", [Gauss(1.0), Gauss(0.2), Ball(0.8)])
+def test_a_pick_whose_gain_is_known_is_a_centre_like_any_other(kernel: Gauss | Ball) -> None:
+    x = clumps(400, 16, seed=4)
+    known, plain = (Cover(x, kernel, torch.ones(400, dtype=torch.float64)) for _ in range(2))
+    for i in (5, 9, 300):
+        known.gain(i)
+        known.pick(i)
+        plain.add(x.rows(slice(i, i + 1)))
+        assert torch.equal(known.sq_near, plain.sq_near) and torch.equal(known.centre, plain.centre)
+        assert torch.equal(known.covered, plain.covered)
+
+
+@pytest.mark.parametrize("shortlist", [((512, 4096), (8192, 128)), ((4, 20), (20, 3)), ((1, 9), (1, 1))])
+def test_right_and_wrong_guesses_give_the_greedy_picks(
+    shortlist: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds after guessed picks hold at any time, also where a guess is never picked."""
+    monkeypatch.setattr(module, "GUESS", 64)
+    monkeypatch.setattr(module, "SHORTLIST", shortlist)
+    for seed in range(3):
+        for kernel in (Gauss(0.5), Gauss(1.0), Ball(0.8)):
+            fast, plain = both(clumps(120, 4, seed=seed), 20, kernel)
+            assert fast == plain
 
 
 @pytest.mark.parametrize("kernel", [Gauss(0.5), Gauss(1.0), Ball(0.9)])

@@ -161,12 +161,13 @@ class Cover:
     def pick(self, i: int) -> None:
         """Make row i a centre. Its distances are known if its gain was the first to be worked out."""
         rows = self.features.rows(slice(i, i + 1))
-        if self.known is None or self.known[0] != i:
-            return self.add(rows)
-        j, found = self.known[1:]
-        mine = found <= self.sq_near[j]
-        self.sq_near[j[mine]], self.centre[j[mine]] = found[mine], 0 if self.centres is None else len(self.centres)
-        self._added(rows)
+        if self.known is not None and self.known[0] == i:
+            j, found = self.known[1:]
+            mine = found <= self.sq_near[j]
+            self.sq_near[j[mine]], self.centre[j[mine]] = found[mine], 0 if self.centres is None else len(self.centres)
+            self._added(rows)
+        else:
+            self.add(rows)
 
     def _added(self, rows: Rows) -> None:
         self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
@@ -230,6 +231,8 @@ class Cover:
 
     def lost(self, ids: Tensor, changed: Tensor, before: Tensor, through: Rows | None = None) -> Tensor:
         """What the gains of the rows `ids` lost at the rows `changed` at least (through a sketch: about)."""
+        if not len(ids):
+            return self.weights[ids]
         rows, sq_norms, dtype = self.rows(ids, through), self.sq_norms[ids], self.features.dtype
         sq_norms = sq_norms + self.error(sq_norms, through)
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
