@@ -54,3 +54,15 @@ def test_tables_tell_first_batches_apart(tmp_path: Path) -> None:
     results = stats.load(tmp_path)
     assert [setting.model for setting in results.settings] == ["linear", "linear+maxherding"]
     assert not np.isnan(results.column("macro_f1")).any() and not np.isnan(results.column("rare_recall")).any()
+
+
+def images(seed: int) -> Dataset:
+    made = dataset()
+    return Dataset(made.X_train[:, None, None], made.y_train, made.X_test[:, None, None], made.y_test, 3, "made")
+
+
+def test_a_linear_head_reads_images_as_rows(tmp_path: Path) -> None:
+    for name, source in (("rows", "load"), ("images", "images")):
+        run_cell(Cell(f"test_rare_classes:{source}", "linear", "badge", 5, 5, 15, first="typiclust"), tmp_path / name)
+    rows, seen = (stats.load(tmp_path / name).test_accuracy for name in ("rows", "images"))
+    assert rows.tolist() == seen.tolist()

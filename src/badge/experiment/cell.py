@@ -164,6 +164,8 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
         if more:
             check_whole_batches(journal, cell)
         dataset = dataset_of(cell)
+        if cell.model == LINEAR:  # it reads rows of numbers: images too
+            dataset = replace(dataset, X_train=_flat(dataset.X_train), X_test=_flat(dataset.X_test))
         _start(journal, cell, dataset, more)
         _rounds(journal, cell, dataset, notify)
 
@@ -274,6 +276,10 @@ def _by_class(said: np.ndarray[Any, Any], dataset: Dataset) -> dict[str, float]:
     rare = np.argsort(sizes, kind="stable")[: max(1, dataset.classes // 3)]
     f1, recall = 2 * right / np.maximum(there + told, 1), right / np.maximum(there, 1)
     return {"macro_f1": float(f1.mean()), "rare_recall": float(recall[rare].mean())}
+
+
+def _flat(x: Any) -> Any:
+    return x.reshape(len(x), -1)
 
 
 def dataset_of(cell: Cell) -> Dataset:
