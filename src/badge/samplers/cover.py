@@ -193,7 +193,7 @@ class Cover:
         return total * (1 + BLOCK * resolution(dtype))
 
     def all_bounds(self, covered: Tensor) -> Tensor:
-        """Upper bounds on the gains of all rows for several states of coverage [levels, N], without centres."""
+        """Upper bounds on all gains, without centres, for states of coverage [levels, N]; the first state is 0 everywhere."""
         dtype = self.features.dtype
         total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
         lower, room = self.sq_norms - self.error(self.sq_norms), torch.empty_like(self.room)
