@@ -6,11 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from badge import stats
+from badge.core.catalog import names
 from badge.data import Dataset
-from badge.experiment import Cell, cells_of
+from badge.errors import InputError
+from badge.experiment import Cell, Serial, cells_of, run_cells
 from badge.experiment.cell import _by_class, run_cell
+from badge.experiment.model import passes
+from badge.training.linear import LinearHead
+from small_cells import quiet, rounds
 
 
 def dataset() -> Dataset:
@@ -66,3 +72,31 @@ def test_a_linear_head_reads_images_as_rows(tmp_path: Path) -> None:
         run_cell(Cell(f"test_rare_classes:{source}", "linear", "badge", 5, 5, 15, first="typiclust"), tmp_path / name)
     rows, seen = (stats.load(tmp_path / name).test_accuracy for name in ("rows", "images"))
     assert rows.tolist() == seen.tolist()
+
+
+@pytest.mark.parametrize("strategy", names(lambda one: one.passes))
+def test_a_linear_head_is_asked_twenty_times_with_dropout(tmp_path: Path, strategy: str) -> None:
+    cell = Cell("test_rare_classes:load", "linear", strategy, 5, 5, 15, first="typiclust")
+    run_cell(cell, tmp_path)
+    picked = [record.get("picked") for record in rounds(cell, tmp_path)]
+    assert [ids and len(set(ids)) for ids in picked] == [5, 5, None]
+
+
+def test_its_passes_are_the_mean_of_answers_with_half_of_the_inputs() -> None:
+    torch.manual_seed(0)
+    x, head = torch.randn(7, 40), LinearHead(torch.randn(3, 40), torch.zeros(3), np.arange(3))
+    said = passes(head.eval(), x)
+    assert said.expected_entropy is not None
+    torch.manual_seed(0)
+    each = torch.stack([head(torch.dropout(x, 0.5, train=True)).softmax(1) for _ in range(20)]).detach()
+    torch.testing.assert_close(said.probabilities, each.mean(0))
+    entropies = -(each * each.log()).sum(2).mean(0)
+    torch.testing.assert_close(said.expected_entropy[:][:, 0].float(), entropies)
+    torch.testing.assert_close(said.embeddings, x)
+
+
+def test_a_network_without_dropout_is_refused_before_it_is_trained(tmp_path: Path) -> None:
+    cell = Cell("test_rare_classes:load", "mlp", "bald", 5, 5, 15)
+    with pytest.raises(InputError, match="bald compares several passes with dropout, and mlp has none"):
+        run_cells([cell], tmp_path, Serial(), quiet([cell]))
+    assert not list(tmp_path.iterdir())

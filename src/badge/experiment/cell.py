@@ -19,11 +19,13 @@ import numpy as np
 import torch
 
 from badge import data, strategies
+from badge.core.catalog import names
 from badge.core.numbers import positive, whole
 from badge.core.threads import threads
 from badge.data import Dataset
 from badge.data.own import is_own_file
 from badge.errors import InputError
+from badge.experiment.model import LINEAR, passes, trainer_of
 from badge.experiment.origin import Held, check_data, code_digests, data_digest, git_revision, held, versions
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
@@ -33,15 +35,12 @@ from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.strategies import ALBL
 from badge.strategies.explain import log_det
-from badge.training import Frozen, networks
+from badge.training import Frozen
 from badge.training.fit import align, prepared
-from badge.training.linear import Linear
 from badge.training.trainer import Trainer
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
-#: the model that is a linear head on the features
-LINEAR = "linear"
 
 #: called after each round with the labels so far, the labels at the end, and the test accuracy
 Notify = Callable[[int, int, float], None]
@@ -186,17 +185,21 @@ def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
 
 
 def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
-    trainer = _trainer(cell, dataset)
+    trainer = trainer_of(cell, dataset)
     pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
     total = min(cell.labels or MOST_LABELS, len(pool))
     # albl is told the number of batches after the first, which sets its rates
     batches = max(1, math.ceil((total - cell.initial) / cell.batch_size))
     strategy = ALBL(rounds=batches) if cell.strategy == "albl" else held(cell.strategy)
-    cold: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if cell.first is not None:  # it picks from the features, or from what a frozen encoder makes of them (None)
         vectors = None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
-        cold = {"first": cell.first, "embeddings": vectors}
-    learner = ActiveLearner(pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal, **cold)
+        options |= {"first": cell.first, "embeddings": vectors}
+    if cell.strategy in names(lambda one: one.passes):
+        options["predict"] = passes
+    learner = ActiveLearner(
+        pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal, **options
+    )
     if not learner.batches:
         learner.ask(min(cell.initial, total))
     recorded = list({record.round: record for record in journal.records if isinstance(record, Round)}.values())
@@ -213,17 +216,6 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     reason = "labels reached" if cell.labels == total else "pool exhausted" if total < MOST_LABELS else "50,000 labels"
     journal.append(End(reason=reason, labels=cell.labels))
     journal.sync()
-
-
-def _trainer(cell: Cell, dataset: Dataset) -> Trainer | Linear:
-    """The paper's training of the cell's network; a linear head; or the frozen encoder that "package.module:make" gives."""
-    if cell.model == LINEAR:
-        return Linear()
-    build = networks.resolve(cell.model, cell.width)
-    if ":" in cell.model and isinstance(made := build(dataset.shape, dataset.classes), Frozen):
-        return made
-    options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
-    return Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
 
 
 def _round(number: int, learner: ActiveLearner, trainer: Any, cell: Cell, dataset: Dataset, total: int) -> Round:

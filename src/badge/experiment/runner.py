@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from badge import data, strategies
-from badge.errors import BadgeError
-from badge.experiment.cell import LINEAR, Cell, Notify, dataset_of, run_cell
+from badge.core.catalog import names
+from badge.errors import BadgeError, InputError
+from badge.experiment.cell import Cell, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
+from badge.experiment.model import LINEAR
 from badge.experiment.origin import held
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
@@ -48,12 +50,17 @@ def run_cells(
     ['.jsonl', '.jsonl']
     """
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
+    several = names(lambda one: one.passes)
     for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
         strategies.get(held(cell.strategy))
         if cell.first is not None:
             strategies.get(cell.first)
         if cell.model != LINEAR:
             networks.resolve(cell.model, cell.width)
+        if cell.model in networks.NETWORKS and cell.strategy in several:
+            raise InputError(
+                f"{cell.strategy} compares several passes with dropout, and {cell.model} has none: use {LINEAR}"
+            )
         if isinstance(held(cell.data), str):
             data.check_name(cell.data)
     failed: list[Outcome] = []

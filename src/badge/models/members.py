@@ -28,7 +28,10 @@ class Members:
         self.entropies: list[Tensor] = []
         self.layers: list[nn.Module] = [m for m in _modules(runners[0]) if isinstance(m, nn.modules.dropout._DropoutNd)]
         if passes and not self.layers:
-            raise ModelError("passes= needs dropout layers, and the model has none: pass a list of models")
+            raise ModelError(
+                "several passes differ by dropout, and the model has no dropout layers",
+                in_python="pass a list of models",
+            )
 
     def __enter__(self) -> Members:
         with ExitStack() as stack:
