@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import ray_workers
 from badge.cluster.session import require_ray
 from object_store import environment, s3_settings
 from pages import free_port
@@ -44,21 +46,22 @@ class Nodes:
         from ray.cluster_utils import Cluster
 
         self.s3_port, self.cache = free_port(), tempfile.mkdtemp()
-        os.environ["PYTHONPATH"] = os.pathsep.join(p for p in __import__("sys").path if p)
-        store = 78 * 2**20
-        head = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False, "_system_config": WATCHFUL}
+        os.environ["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        self.forks = ray_workers.Forks(self.cache)
+        self.each = {"num_cpus": 1, "object_store_memory": 78 * 2**20, "setup_worker_path": ray_workers.__file__}
+        head = {**self.each, "include_dashboard": False, "_system_config": WATCHFUL}
         with self.settings():
             self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.store = store
         self.others = [self.add() for _ in range(2)]
 
     def settings(self) -> AbstractContextManager[None]:
         """The environment of the nodes: where a test may start an object store, and their cache."""
-        return environment({**s3_settings(self.s3_port), "XDG_CACHE_HOME": self.cache})
+        own = {"XDG_CACHE_HOME": self.cache, ray_workers.AT: self.forks.path}
+        return environment({**s3_settings(self.s3_port), **own})
 
-    def add(self) -> Any:
+    def add(self, **more: Any) -> Any:
         with self.settings():
-            return self.cluster.add_node(num_cpus=1, object_store_memory=self.store)
+            return self.cluster.add_node(**self.each, **more)
 
     def kill(self, number: int) -> None:
         """SIGKILL to all processes of a node."""
@@ -78,6 +81,7 @@ def started() -> Iterator[Nodes]:
     yield nodes
     ray.shutdown()
     nodes.cluster.shutdown()
+    nodes.forks.close()
     shutil.rmtree(nodes.cache, ignore_errors=True)
 
 

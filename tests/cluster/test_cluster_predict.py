@@ -285,7 +285,7 @@ def test_a_ray_dataset_whose_workers_are_killed(nodes: Any, tmp_path: Path, capf
 
 def test_a_ray_dataset_on_a_node_with_a_gpu(nodes: Any, tmp_path: Path) -> None:
     """The GPU is one in name: actors do the work, in order."""
-    added = nodes.cluster.add_node(num_cpus=1, num_gpus=1, object_store_memory=nodes.store)
+    added = nodes.add(num_gpus=1)
     try:
         got = badge.cluster.predict(network(), dataset(), tmp_path, id="name", batch_size=8)
     finally:

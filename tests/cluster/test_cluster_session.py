@@ -19,10 +19,16 @@ from badge.cluster import session
 from badge.errors import ClusterError, MissingExtraError
 
 LOCAL = """
-import sys, threading, time
+import functools, os, sys, tempfile, threading, time
 from pathlib import Path
+import ray_workers
+folder = tempfile.TemporaryDirectory()
+forks = ray_workers.Forks(folder.name)  # a child of this process, as workers are
+os.environ[ray_workers.AT] = forks.path
 import psutil, torch
 import ray  # before badge, as most programs begin
+from ray._private.parameter import RayParams
+RayParams.__init__ = functools.partialmethod(RayParams.__init__, setup_worker_path=ray_workers.__file__)
 import badge, badge.cluster
 from badge.cluster import predicting, session, waiting
 from badge.errors import BadgeError
