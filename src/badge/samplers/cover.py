@@ -1,9 +1,7 @@
 """How well picks cover a pool, and bounds on what one more pick would add (`coverage.py` says what for).
 
-Let c be the centre (pick or given row) nearest to row j. Two facts leave out pairs before their product is taken.
-
-1. Row i adds nothing at j unless it is nearer to j than c is. By the triangle inequality that needs d(i, c) < 2 d(c, j).
-2. κ is below TINY beyond some distance r. So j matters to i only if d(i, c) − d(c, j) < r.
+Row i adds something at row j only if it is nearer to j than every centre (pick or given row) is, and κ is next to nothing
+beyond some distance. So most pairs are left out before their product is taken (`boxes.py`).
 """
 
 import math
@@ -15,12 +13,17 @@ from torch import Tensor
 from badge.core.numbers import positive
 from badge.features import Exact, Features, Rows
 from badge.features.rows import resolution
+from badge.samplers.boxes import Boxes, Limits
 from badge.samplers.nearest.sketch import Sketch
 
 #: Kernel values below this are left out of bounds; their sum is added back, and so is the rounding of coverage.
 TINY = 1e-7
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
-GROUP, BLOCK, PIVOTS = 256, 1024, 32
+GROUP, BLOCK = 256, 1024
+#: If a candidate matters to less than this share of the rows, those in one product lie in about SPAN neighbouring rows.
+LOCAL, SPAN = 0.05, 1024
+#: What a gain leaves out: kernel values below this.
+FAINT = 1e-18
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
 #: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
@@ -55,10 +58,9 @@ class Gauss:
         exponents = torch.add(y * -scale, products, alpha=2 * scale, out=products).sub_((x * scale)[:, None])
         return exponents.clamp_(_least(products), 0).exp_()
 
-    @property
-    def reach(self) -> float:
-        """The distance beyond which κ < TINY."""
-        return self.sigma * math.sqrt(-math.log(TINY))
+    def reach(self, least: float) -> float:
+        """The distance beyond which κ < least."""
+        return self.sigma * math.sqrt(-math.log(least))
 
     @property
     def scale(self) -> float:
@@ -88,8 +90,7 @@ class Ball:
     def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return self(torch.add(y, products, alpha=-2, out=products).add_(x[:, None]))
 
-    @property
-    def reach(self) -> float:
+    def reach(self, least: float) -> float:
         return self.delta
 
     @property
@@ -113,20 +114,22 @@ class Cover:
         self.sq_norms = features.sq_norms
         self.sq_near = torch.full((n,), torch.inf, dtype=torch.float64, device=features.device)  # to the nearest centre
         self.covered = torch.zeros(n, dtype=torch.float64, device=features.device)  # κ of that
-        self.centre = torch.zeros(n, dtype=torch.int64, device=features.device)  # its number
-        self.near = self.sq_near.to(features.dtype)  # the distance to it, rounded
-        self.centres: Rows | None = None
-        #: a candidate for the next centre, the rows that it may be nearer to, and the squared distances to these
-        self.known: tuple[int, Tensor, Tensor] | None = None
+        self.boxes = Boxes(features)
+        self.limits: dict[float, Limits] = {}  # by the least kernel value that matters
+        #: the best candidate so far: its gain, its number, the rows that it is nearer to, and the squared distances to these
+        self.known: tuple[float, int, Tensor, Tensor] | None = None
         #: the error of a squared distance from a product is below this times the sum of the squared norms
         self.rounding = resolution(features.dtype) * (4 + features.width / 2)
         self.largest = float(self.sq_norms.max())
+        reach = kernel.reach(TINY) ** 2 + self.error(self.sq_norms, self.boxes)
+        #: what κ reaches from a row: None is everything
+        self.reached = None if reach > 4 * self.largest else self.boxes.limits(torch.full_like(self.sq_norms, reach))
         #: gains are whole numbers, and many are equal
         self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched = sketched(features, kernel)
         self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
 
-    def error(self, sq_norms: Tensor, through: Rows | None = None) -> float:
+    def error(self, sq_norms: Tensor, through: object = None) -> float:
         """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
         times = self.rounding * (1 if through is None else 4)
         return times * (self.largest + float(sq_norms.max())) + torch.finfo(self.features.dtype).tiny
@@ -140,8 +143,7 @@ class Cover:
 
     def add(self, rows: Rows) -> None:
         """More centres. Distances that a centre may lower are worked out in float64."""
-        number = 0 if self.centres is None else len(self.centres)
-        self.sq_near, self.centre = self.sq_near.clone(), self.centre.clone()  # a copy of this has its own
+        self.sq_near = self.sq_near.clone()  # a copy of this has its own
         sq_norms = rows.sq_norms()
         error, exact = self.error(sq_norms), Exact.of(rows)
         for tile in self.features.tiles(beside=len(rows)):
@@ -149,36 +151,29 @@ class Cover:
             estimate = sq_dists(x, self.sq_norms[tile], rows, sq_norms)
             lowest = torch.minimum(estimate.amin(dim=1) + error, self.sq_near[tile].to(estimate.dtype))
             i, j = (estimate <= (lowest + error)[:, None]).nonzero(as_tuple=True)
-            if not len(i):
-                continue
-            found = Exact.of(x).sq_dists(i, exact, j)
-            near, centre = self.sq_near[tile], self.centre[tile]
-            near.scatter_reduce_(0, i, found, "amin")
-            mine = found <= near[i]
-            centre[i[mine]] = number + j[mine]
-        self._added(rows)
+            if len(i):
+                self.sq_near[tile].scatter_reduce_(0, i, Exact.of(x).sq_dists(i, exact, j), "amin")
+        self._added()
 
     def pick(self, i: int) -> None:
-        """Make row i a centre. Its distances are known if its gain was the first to be worked out."""
-        rows = self.features.rows(slice(i, i + 1))
-        if self.known is not None and self.known[0] == i:
-            j, found = self.known[1:]
-            mine = found <= self.sq_near[j]
-            self.sq_near[j[mine]], self.centre[j[mine]] = found[mine], 0 if self.centres is None else len(self.centres)
-            self._added(rows)
+        """Make row i a centre. Its distances are known if its gain is the largest that was worked out."""
+        if self.known is None or self.known[1] != i:
+            self.add(self.features.rows(slice(i, i + 1)))
         else:
-            self.add(rows)
+            j, found = self.known[2:]
+            self.sq_near[j] = torch.minimum(self.sq_near[j], found)
+            self._added()
 
-    def _added(self, rows: Rows) -> None:
-        self.centres = rows if self.centres is None else Rows.cat([self.centres, rows])
+    def _added(self) -> None:
         self.covered = self.kernel(self.sq_near)
-        self.near = self.sq_near.sqrt().to(self.near.dtype)
-        self.known = None
+        self.limits, self.known = {}, None
 
     def bounds(self, ids: Tensor) -> Tensor:
         """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
         found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
-        for places in torch.split(self._order(ids), GROUP):
+        local = len(self._live(ids[:1])) < LOCAL * len(self.every)
+        size = max(1, min(GROUP, SPAN * len(ids) // len(self.every))) if local else GROUP
+        for places in torch.split(self.boxes.place[ids].argsort(), size):
             found[places] = self.gained(ids[places], self._live(ids[places]))
         return found + 2 * TINY * float(self.weights.sum())
 
@@ -223,7 +218,8 @@ class Cover:
         changed = changed[rise[changed].argsort()]
         some = changed[torch.linspace(0, len(changed) - 1, min(TOLD, len(changed)), device=changed.device).long()]
         largest = float(bounds.max())
-        high = (bounds > share * largest).nonzero()[:, 0]
+        around = self.every if self.reached is None else self.boxes.near(some, self.reached)
+        high = around[bounds[around] > share * largest]
         enough = SHARE * largest * float(rise[some].sum() / rise.sum())
         ids = [ids[self.lost(ids, some, before, self.sketched) > enough] for ids in torch.split(high, CHUNK)]
         for group in torch.split(torch.cat(ids), BLOCK):
@@ -243,41 +239,29 @@ class Cover:
         rounding = 4 * resolution(dtype) * float(self.weights[changed].sum())
         return (total * (1 - BLOCK * resolution(dtype)) - rounding).clamp_(min=0)
 
-    def _order(self, ids: Tensor) -> Tensor:
-        """Places of `ids` such that neighbours are near each other: by the centre, and centres by the nearest of a few."""
-        if self.centres is None:
-            return torch.arange(len(ids), device=ids.device)
-        count = len(self.centres)
-        pivots = self.centres[torch.linspace(0, count - 1, min(count, PIVOTS), device=ids.device).long()]
-        key = self.centres.sq_dists(pivots).argmin(dim=1) * count + torch.arange(count, device=ids.device)
-        return key[self.centre[ids]].argsort()
-
-    def _live(self, ids: Tensor) -> Tensor:
-        """The rows at which one of the rows `ids` may add something: facts 1 and 2."""
-        left = self.weights > 0
-        if self.centres is None:
-            return left.nonzero()[:, 0]
-        of = self.centres.sq_norms()
-        away = sq_dists(self.features.rows(ids), self.sq_norms[ids], self.centres, of).amin(dim=0).sub_(self.error(of))
-        least = away.clamp_(min=0).sqrt_().mul_(1 - 4 * resolution(away.dtype))
-        least = torch.maximum(least / 2, least - self.kernel.reach)  # what a row must be away from its centre
-        found = (left & (self.near >= least[self.centre])).nonzero()[:, 0]
-        return found if len(found) < MOST * len(left) else self.every  # slices are faster than gathered rows
+    def _live(self, ids: Tensor, least: float = TINY) -> Tensor:
+        """The rows at which one of the rows `ids` may add something, but for kernel values below `least`."""
+        if least not in self.limits:
+            nearer = self.sq_near.clamp(max=self.kernel.reach(least) ** 2).to(self.sq_norms.dtype)
+            nearer += self.error(self.sq_norms, self.boxes)
+            self.limits[least] = self.boxes.limits(nearer.masked_fill_(self.weights == 0, -torch.inf))
+        found = self.boxes.near(ids, self.limits[least])
+        return found if len(found) < MOST * len(self.every) else self.every  # slices are faster than gathered rows
 
     def gain(self, i: int) -> float:
         """What row i adds, in float64."""
         one = torch.tensor([i], device=self.weights.device)
         rows, sq_norms = self.features.rows(one), self.sq_norms[one]
-        live = self._live(one)
+        live = self._live(one, FAINT)
         x = self.features.rows(slice(None) if live is self.every else live)
-        error = self.error(sq_norms)
         estimate = sq_dists(x, self.sq_norms[live], rows, sq_norms)[:, 0]
-        nearer = (estimate < self.sq_near[live] + error).nonzero()[:, 0]
+        nearer = (estimate < self.sq_near[live] + self.error(sq_norms)).nonzero()[:, 0]
         found = Exact.of(x).sq_dists(nearer, Exact.of(rows), torch.zeros_like(nearer))
         j = live[nearer]
-        if self.known is None and self.kernel.reach**2 >= self.largest:  # fact 2 left out no row
-            self.known = i, j, found
-        return float((self.kernel(found) - self.covered[j]).clamp_(min=0) @ self.weights[j])
+        gain = float((self.kernel(found) - self.covered[j]).clamp_(min=0) @ self.weights[j])
+        if self.known is None or gain > self.known[0]:
+            self.known = gain, i, j, found
+        return gain
 
 
 def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:

@@ -97,7 +97,7 @@ def coverage(
         for start in range(0, len(given), MANY):
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
     picks: list[int] = []
-    levels = first_pass(cover, k) if cover.centres is None else {0: (cover.covered, cover.bounds(cover.every))}
+    levels = first_pass(cover, k) if given is None else {0: (cover.covered, cover.bounds(cover.every))}
     bounds, share = levels.pop(0)[1], SOON
     while len(picks) < k:
         pick = best(cover, bounds)
@@ -159,24 +159,40 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
 
     Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, then gains decide.
     """
+    if cover.whole:
+        bounds.floor_()
     fresh = torch.zeros(len(bounds), dtype=torch.bool, device=bounds.device)
     gains = torch.full_like(bounds, -torch.inf)
-    batch, leader, first = FEW, 0.0, len(bounds)
+    batch, leader, first, size = FEW, 0.0, len(bounds), MANY
+    some, rest = _highest(bounds, size)  # the others have bounds of at most `rest`
     while True:
-        if cover.whole:
-            bounds.floor_()
+        mine = bounds[some]
         # a row that equals the leader at most wins by a lower position alone
-        open_ = (bounds > leader) | ((bounds > leader * (1 - TIE)) & (cover.every < first))
-        left = (open_ & gains.isinf()).nonzero()[:, 0]
+        open_ = (mine > leader) | ((mine > leader * (1 - TIE)) & (some < first))
+        left = some[open_ & gains[some].isinf()]
         if not len(left):
-            return first if leader > 0 else None
+            if rest <= leader * (1 - TIE):
+                return first if leader > 0 else None
+            size *= 8
+            some, rest = _highest(bounds, size)
+            continue
         top = left[bounds[left].sort(descending=True, stable=True).indices[:batch]]
         if not fresh[top[0]]:
             stale = top[fresh[top].cumsum(0) == 0]  # those with a bound above all fresh ones
             bounds[stale] = torch.minimum(bounds[stale], cover.bounds(stale))
+            if cover.whole:
+                bounds[stale] = bounds[stale].floor()
             fresh[stale] = True
             batch = min(2 * batch, MANY)
         else:
             gains[top[0]] = gain = cover.gain(int(top[0]))
             leader = max(leader, gain)
-            first = int((gains >= leader * (1 - TIE)).nonzero()[0])
+            first = int(some[gains[some] >= leader * (1 - TIE)].min())
+
+
+def _highest(bounds: Tensor, count: int) -> tuple[Tensor, float]:
+    """The rows of the `count` largest bounds, ascending, and a bound on all others: 0 if there are none."""
+    if count >= len(bounds):
+        return torch.arange(len(bounds), device=bounds.device), 0.0
+    found = bounds.topk(count)
+    return found.indices.sort().values, float(found.values[-1])

@@ -91,7 +91,7 @@ def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, un
     added = []
     for i in ids:
         added.append(cover.gain(i))
-        cover.add(x.rows(slice(i, i + 1)))
+        cover.pick(i)
     return added
 
 

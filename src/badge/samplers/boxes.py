@@ -1,0 +1,88 @@
+"""Which rows of a pool may be near given ones: boxes around neighbours, in the few numbers of a sketch.
+
+Sketches (`nearest/sketch.py`) bound distances from below. Rows are sorted so that similar sketches lie together: the
+direction of largest variance is halved again and again, as in a k-d tree, until LEAF rows are left. Three tests follow each
+other, each on the rows that the one before has left: box against box, row against box, row against row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from badge.features import Features
+from badge.samplers.nearest.sketch import Sketch
+
+#: Rows in a box, numbers in a sketch, rows that it is made from, and rows in one product.
+LEAF, RANK, SAMPLE, BLOCK = 64, 16, 512, 1024
+
+
+class Limits(NamedTuple):
+    """A squared distance per row, in the order of boxes, and the largest of each box."""
+
+    each: Tensor
+    most: Tensor
+
+
+class Boxes:
+    """The rows of a pool in boxes of LEAF rows.
+
+    >>> import badge
+    >>> boxes = Boxes(badge.Dense([[0.0], [9.0], [0.1], [9.1]]))
+    >>> boxes.near(torch.tensor([0]), boxes.limits(torch.ones(4))).tolist()
+    [0, 2]
+    """
+
+    def __init__(self, features: Features) -> None:
+        n, device = len(features), features.device
+        sketch = Sketch.of(features.rows(torch.linspace(0, n - 1, min(n, SAMPLE), device=device).long()), RANK)
+        found = features.sq_norms.new_empty(n, sketch.width)
+        for tile in features.tiles(2**22):
+            found[tile] = sketch(features.rows(tile), features.sq_norms[tile])
+        #: rows in the order of boxes; the last box repeats its last row until it is full
+        self.order = torch.cat(_sorted(found, torch.arange(n, device=device)))
+        self.place = self.order.argsort()
+        full = torch.cat([self.order, self.order[-1:].expand(-n % LEAF)])
+        self.rows = found[full].view(-1, LEAF, sketch.width)
+        self.low, self.high = self.rows.amin(dim=1), self.rows.amax(dim=1)
+
+    def limits(self, sq_dists: Tensor) -> Limits:
+        """Squared distances per row, ready for `near`."""
+        each = sq_dists.new_full((self.rows.shape[0] * LEAF,), -torch.inf)
+        each[: len(self.order)] = sq_dists[self.order]
+        each = each.view(-1, LEAF)
+        return Limits(each, each.amax(dim=1))
+
+    def near(self, ids: Tensor, limits: Limits) -> Tensor:
+        """All rows that are nearer to one of the rows `ids` than their limit, and some more; limits include rounding."""
+        places = self.place[ids]
+        group = self.rows.flatten(0, 1)[places]
+        low, high = group.amin(dim=0), group.amax(dim=0)
+        apart = torch.maximum(low - self.high, self.low - high).clamp_(min=0).square_().sum(dim=1)
+        boxes = (apart < limits.most).nonzero()[:, 0]
+        rows, most = self.rows[boxes].flatten(0, 1), limits.each[boxes].flatten()
+        outside = (rows - rows.clamp(low, high)).square_().sum(dim=1)
+        left = (outside < most).nonzero()[:, 0]
+        left = left[_nearest(group, rows[left]) < most[left]]
+        return self.order[boxes[left // LEAF] * LEAF + left % LEAF]
+
+
+def _nearest(group: Tensor, rows: Tensor) -> Tensor:
+    """The squared distance of every row to the nearest of a group."""
+    sq_norms = group.square().sum(dim=1)[:, None]
+    # blocks of products stay in cache
+    parts = [torch.addmm(sq_norms, group, part.T, alpha=-2).amin(dim=0) for part in torch.split(rows, BLOCK)]
+    return torch.cat([*parts, rows[:0, 0]]) + rows.square().sum(dim=1)
+
+
+def _sorted(x: Tensor, ids: Tensor) -> list[Tensor]:
+    """The rows `ids` of x in parts of LEAF, neighbours next to each other; only the last one may be smaller."""
+    if len(ids) <= LEAF:
+        return [ids]
+    rows = x[ids]
+    widest = rows.var(dim=0, unbiased=False).argmax()
+    ids = ids[rows.index_select(1, widest[None])[:, 0].argsort()]
+    half = (len(ids) // LEAF + 1) // 2 * LEAF
+    return _sorted(x, ids[:half]) + _sorted(x, ids[half:])
