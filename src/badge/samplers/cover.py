@@ -22,6 +22,8 @@ TINY = 1e-7
 GROUP, BLOCK = 256, 1024
 #: If a candidate matters to less than this share of the rows, those in one product lie in about SPAN neighbouring rows.
 LOCAL, SPAN = 0.05, 1024
+#: Bounds need no guesses if GROUP neighbours matter to less than this share of the rows.
+FEW = 0.3
 #: What a gain leaves out: kernel values below this.
 FAINT = 1e-18
 #: If more than this share of the rows matters, all of them are gone through.
@@ -128,6 +130,11 @@ class Cover:
         self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched = sketched(features, kernel)
         self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
+
+    @property
+    def local(self) -> bool:
+        """Whether neighbours matter to a small part of the rows only."""
+        return len(self._live(self.boxes.order[-GROUP:])) < FEW * len(self.every)
 
     def error(self, sq_norms: Tensor, through: object = None) -> float:
         """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
