@@ -119,10 +119,7 @@ PYTHON: dict[str, Page] = {
         "Journal",
         "Read, check and repair the file that a learner writes. [Its format](journal-format.md) has every event and field.",
         (
-            *(
-                f"badge.journal.{name}"
-                for name in ("read", "examine", "repair", "Repair", "erase", "Journal", "InMemory")
-            ),
+            *(f"badge.journal.{name}" for name in ("read", "repair", "Repair", "erase", "Journal", "InMemory")),
             *(f"badge.journal.{name}" for name in ("records_of", "Event", "FORMAT")),
         ),
     ),

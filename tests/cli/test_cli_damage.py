@@ -49,7 +49,7 @@ def test_an_encrypted_archive(pick: Any) -> None:
         (np.zeros(N, dtype=[("a", float)]), "numbers are needed"),
         (np.array(["a"] * N), "does not hold numbers"),
         (np.zeros(N, dtype=complex), "numbers are needed"),
-        (np.zeros((N, 2, 2)), "must be [N, C] and embeddings [N, D]"),
+        (np.zeros((N, 2, 2)), "must be a matrix with at least one row and column"),
         (np.zeros((0, 2)), "60 rows and embeddings 0"),
     ],
 )

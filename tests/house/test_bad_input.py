@@ -119,9 +119,9 @@ def test_binary_column_needs_no_row_sum() -> None:
     ("p", "h", "message"),
     [
         (P[:4], H, "probabilities have 4 rows and embeddings 6: one row each per example"),
-        (P[:0], H[:0], "the pool is empty: probabilities and embeddings have 0 rows"),
-        (P, H[:, 0], r"must be \[N, C\] and embeddings \[N, D\]; got shapes \(6, 4\) and \(6,\)"),
-        (P, H[:, :0], r"no columns: probabilities \(6, 4\), embeddings \(6, 0\)"),
+        (P[:0], H[:0], r"probabilities must be a matrix with at least one row and column, not of shape \(0, 4\)"),
+        (P, H[:, 0], r"embeddings must be a matrix with at least one row and column, not of shape \(6,\)"),
+        (P, H[:, :0], r"embeddings must be a matrix with at least one row and column, not of shape \(6, 0\)"),
         (P.astype(complex), H, "probabilities have dtype complex128: float16, float32 or float64 is needed"),
         (np.array([["a"]]), H[:1], "probabilities have dtype <U1"),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from badge.errors import JournalError
-from badge.journal import Journal, examine, read, records_of, repair
+from badge.journal import Journal, read, records_of, repair
 from badge.journal.events import Lost, Stop, Tell
 from badge.journal.lines import encode
 from badge.journal.schema import KINDS, check, typed
@@ -55,7 +55,6 @@ def test_lines_missing_at_the_end_are_noticed(path: Path, left: int, more: int) 
     for opened in (read, Journal):
         with pytest.raises(JournalError, match=rf"j\.jsonl, line {left + 1}: {missing} missing at the end"):
             opened(path)
-    assert examine(path)[0][0] == left + 1
     if left == 0:
         with pytest.raises(JournalError, match="no sound line"):
             repair(path)
@@ -159,8 +158,9 @@ def test_lines_that_are_not_what_was_written(case: str, path: Path) -> None:
     damaged = path.read_bytes()
     with pytest.raises(JournalError, match=re.escape(message)):
         Journal(path)
+    with pytest.raises(JournalError, match=re.escape(message)):
+        read(path)
     assert path.read_bytes() == damaged  # looking at it changes nothing
-    assert [line for line, _ in examine(path)] == [int(message.split("line ")[1].split(":")[0])]
 
 
 def test_a_repair_keeps_what_is_sound_and_deletes_nothing(path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from badge.errors import InputError, JournalError
-from badge.journal import Journal, examine, read, repair
+from badge.journal import Journal, read, repair
 from badge.journal import file as journal
 from badge.journal.events import Skip, Tell
 from badge.journal.lines import encode
@@ -183,7 +183,7 @@ def test_what_has_no_end_is_no_journal(tmp_path: Path) -> None:
     """A pipe would be waited for and a device read until memory is full."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     for place in (tmp_path / "pipe.jsonl", Path("/dev/zero"), tmp_path):
-        for call in (Journal, read, repair, examine):
+        for call in (Journal, read, repair):
             with pytest.raises(JournalError, match=r"not a file|Is a directory"):
                 call(place)  # type: ignore[operator]
 
@@ -196,6 +196,6 @@ def test_sync_is_yes_or_no(path: Path) -> None:
 @pytest.mark.parametrize("place", ["a\0b", "\ud800", "x" * 300, 5, None])
 def test_places_that_no_file_can_have(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for call in (Journal, read, repair, examine):
+    for call in (Journal, read, repair):
         with pytest.raises(InputError, match="a journal"):
             call(place)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from badge.experiment import Cell, Executor
 
 
-MODELS = "mlp, resnet18, vgg11, linear, or package.module:build"
+MODELS = ", ".join(catalog.MODELS)
 COLD = ", ".join(catalog.names(lambda row: row.cold))
 
 
@@ -37,7 +37,9 @@ def run(
     text: Annotated[str | None, Option(help='Column of texts in your file. (default: "text" if there)')] = None,
     label: Annotated[str | None, Option(help='Column of labels in your file. (default: "label")')] = None,
     encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Frozen pretrained encoder for texts.")] = None,
-    model: Annotated[str | None, Option(help=f"A network: {MODELS}. (default: mlp; with --encoder linear)")] = None,
+    model: Annotated[
+        str | None, Option(help=f"{MODELS} or package.module:build. (default: mlp; --encoder: linear)")
+    ] = None,
     strategy: Strategies = None,
     batch_size: Annotated[int, Option(min=1, help="Labels per round.")] = 100,
     initial: Annotated[int, Option(min=1, help="Labels of the first round.")] = 100,
@@ -59,8 +61,8 @@ def run(
 
     Stopped at any moment, the same command continues where it stopped.
 
-    Data sets: digits, mnist, svhn, cifar10, letter, pokerhand, randomrbf, kropt, banking77, trec.
-    Models: mlp, resnet18, vgg11, linear. `badge strategies` lists the strategies; badge is the default.
+    Data sets: {data_sets}.
+    Models: {models}. `badge strategies` lists the strategies; badge is the default.
 
     [bold]Examples[/bold]
 
@@ -84,6 +86,9 @@ def run(
         for name in names_of(strategy) or ["badge"]
     ]
     _run_all(cells, out, workers, on=on, address=address, verbose=verbose)
+
+
+run.__doc__ = (run.__doc__ or "").format(data_sets=", ".join(catalog.DATA_SETS), models=MODELS)
 
 
 def grid(

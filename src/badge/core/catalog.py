@@ -89,6 +89,10 @@ PAPER_STRATEGIES: tuple[str, ...] = tuple(one.name for one in CATALOG if one.pap
 #: The baseline that budgets, normalised errors and saved labels refer to.
 REFERENCE = "rand"
 
+#: Names that `badge run` takes for data and models. `badge.data` and `badge.networks` say what they are; both load torch.
+DATA_SETS = ("digits", "mnist", "svhn", "cifar10", "letter", "pokerhand", "randomrbf", "kropt", "banking77", "trec")
+MODELS = ("mlp", "resnet18", "vgg11", "linear")
+
 #: Other names that people type: answered with "did you mean".
 ALIASES = {
     "margin": "marg", "uncertainty": "marg", "random": "rand", "uniform": "rand", "confidence": "conf",

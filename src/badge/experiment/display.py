@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from badge import journal
 from badge.experiment.cell import Cell
 from badge.experiment.executor import Outcome
 from badge.experiment.resuming import journal_path
+from badge.journal import records_of
+from badge.journal.runs import Round
 
 #: seconds between plain lines about cells that are still running
 EVERY = 10.0
@@ -119,10 +120,10 @@ def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
     groups: dict[tuple[str, str, str, str], list[tuple[int, float]]] = {}
     for cell in cells:
         path = journal_path(cell, folder)
-        rounds = [event for event in journal.read(path) if event["event"] == "round"] if path.exists() else []
+        rounds = [one for one in records_of(path) if isinstance(one, Round)] if path.exists() else []
         if rounds:
             key = (cell.data, cell.shown_model, f"{cell.batch_size:,}", cell.strategy)
-            groups.setdefault(key, []).append((rounds[-1]["labels"], rounds[-1]["test_accuracy"]))
+            groups.setdefault(key, []).append((rounds[-1].labels, rounds[-1].test_accuracy))
     rows = []
     for key, ends in groups.items():
         accuracies = [accuracy for _, accuracy in ends]

@@ -4,6 +4,6 @@ from badge.journal.events import FORMAT, Event
 from badge.journal.file import Journal
 from badge.journal.in_memory import InMemory
 from badge.journal.reading import read, records_of
-from badge.journal.repair import Repair, erase, examine, repair
+from badge.journal.repair import Repair, erase, repair
 
-__all__ = ["FORMAT", "Event", "InMemory", "Journal", "Repair", "erase", "examine", "read", "records_of", "repair"]
+__all__ = ["FORMAT", "Event", "InMemory", "Journal", "Repair", "erase", "read", "records_of", "repair"]

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from badge.core.names import path_of
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Event, Id, Lost, now
 from badge.journal.last import Last, read_last
 from badge.journal.lines import encode, parse, scan, sound_parts
-from badge.journal.reading import bytes_of, locked, rewrite
+from badge.journal.reading import locked, rewrite
 from badge.journal.schema import typed
 from badge.journal.snapshot import forget_snapshot
 
@@ -32,29 +31,6 @@ class Repair:
             return f"{self.kept:,} events, nothing to repair"
         lines = f"lost: line {', '.join(map(str, self.lost))}" if self.lost else "no line was lost"
         return f"{self.kept:,} events kept, {lines}; the file as it was is {self.aside}"
-
-
-def examine(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """The first line that is wrong and why, as a list of at most one; a torn last write is wrong too.
-
-    Args:
-        path: the journal.
-
-    Returns:
-        [(line number, what is wrong)], or [] for a sound journal.
-
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
-    >>> _ = path.write_text("not a journal\\n")
-    >>> examine(path)
-    [(1, 'a line without number and checksum')]
-    """
-    file = path_of(path, "a journal")
-    beside = read_last(file)
-    found = scan(bytes_of(file), beside)
-    if found.torn_bytes and not found.problem:
-        return [(len(found.events) + 1, f"the last write was interrupted after {found.torn_bytes} bytes")]
-    return [found.problem] if found.problem else []
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:

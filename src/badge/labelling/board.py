@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from badge.core.spreadsheet import safe
@@ -179,9 +180,7 @@ def _curve(right: list[bool]) -> list[float]:
     >>> _curve([True, False])
     [1.0, 0.5]
     """
-    sums = [0]
-    for one in right:
-        sums.append(sums[-1] + one)
+    sums = list(accumulate(right, initial=0))
     step = max(1, -(-len(right) // POINTS))
     ends = range(len(right) - (len(right) - 1) // step * step, len(right) + 1, step) if right else []
     return [round((sums[end] - sums[max(0, end - WINDOW)]) / min(end, WINDOW), 4) for end in ends]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -199,23 +200,13 @@ def _twins(source: Source) -> dict[int, list[int]]:
         return {}
     contents: Iterable[Any] = enumerate(source.pool)
     if source.kind == "image":  # only files of one size are read
-        sizes: dict[int, list[int]] = {}
-        for place, path in enumerate(source.pool.paths):
-            sizes.setdefault(path.stat().st_size, []).append(place)
-        several = [place for places in sizes.values() if len(places) > 1 for place in places]
-        contents = ((place, _digest(source.pool.paths[place])) for place in several)
-    found: dict[Any, int | list[int]] = {}
+        paths = source.pool.paths
+        sizes = [path.stat().st_size for path in paths]
+        counts = Counter(sizes)
+        several = [place for place, size in enumerate(sizes) if counts[size] > 1]
+        contents = ((place, hashlib.sha256(paths[place].read_bytes()).digest()) for place in several)
+    found: dict[Any, list[int]] = defaultdict(list)
     for place, content in contents:
-        if not content:
-            continue  # empty texts say nothing
-        before = found.setdefault(content, place)
-        if isinstance(before, list):
-            before.append(place)
-        elif before != place:
-            found[content] = [before, place]
-    groups = [places for places in found.values() if isinstance(places, list)]
-    return {place: places for places in groups for place in places}
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
+        if content:  # empty texts say nothing
+            found[content].append(place)
+    return {place: places for places in found.values() if len(places) > 1 for place in places}

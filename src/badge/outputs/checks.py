@@ -12,23 +12,16 @@ from badge.errors import InputError
 
 
 def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
-    if p is None or h is None:
-        given, name = (h, "embeddings") if p is None else (p, "probabilities")
-        if given is None:
-            raise InputError("neither probabilities nor embeddings were given: pass one of them, or both")
-        if given.ndim != 2 or 0 in given.shape:
+    for x, name in ((p, "probabilities"), (h, "embeddings")):
+        if x is not None and (x.ndim != 2 or 0 in x.shape):
             wanted = "a matrix with at least one row and column"
-            raise InputError(f"{name} must be {wanted}, not of shape {tuple(given.shape)}")
+            raise InputError(f"{name} must be {wanted}, not of shape {tuple(x.shape)}")
+    if p is None and h is None:
+        raise InputError("neither probabilities nor embeddings were given: pass one of them, or both")
+    if p is None or h is None:
         return
-    if p.ndim != 2 or h.ndim != 2:
-        shapes = f"{tuple(p.shape)} and {tuple(h.shape)}"
-        raise InputError(f"probabilities must be [N, C] and embeddings [N, D]; got shapes {shapes}")
     if len(p) != len(h):
         raise InputError(f"probabilities have {len(p)} rows and embeddings {len(h)}: one row each per example")
-    if len(p) == 0:
-        raise InputError("the pool is empty: probabilities and embeddings have 0 rows")
-    if p.shape[1] == 0 or h.shape[1] == 0:
-        raise InputError(f"no columns: probabilities {tuple(p.shape)}, embeddings {tuple(h.shape)}")
     if p.device != h.device:
         raise InputError(f"probabilities are on {p.device} and embeddings on {h.device}: move them to one device")
 
