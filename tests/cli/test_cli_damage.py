@@ -50,7 +50,7 @@ def test_an_encrypted_archive(pick: Any) -> None:
         (np.array(["a"] * N), "does not hold numbers"),
         (np.zeros(N, dtype=complex), "numbers are needed"),
         (np.zeros((N, 2, 2)), "must be a matrix with at least one row and column"),
-        (np.zeros((0, 2)), "60 rows and embeddings 0"),
+        (np.zeros((0, 2)), "embeddings must be a matrix with at least one row and column, not of shape (0, 2)"),
     ],
 )
 def test_arrays_that_are_no_table(array: Any, message: str, pick: Any) -> None:

@@ -15,7 +15,7 @@ import badge
 from badge import data
 from badge.cli import app
 from badge.core import catalog
-from badge.core.picks import PICKS_VERSION
+from badge.core.rng import PICKS_VERSION
 from badge.experiment.model import LINEAR
 from badge.training import networks
 

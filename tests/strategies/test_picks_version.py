@@ -13,7 +13,7 @@ import torch
 
 import badge
 from badge.core.catalog import STRATEGIES
-from badge.core.picks import PICKS_VERSION
+from badge.core.rng import PICKS_VERSION
 from badge.strategies.uncertainty import entropies
 
 #: the version of the picks that the hashes below are of

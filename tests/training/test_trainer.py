@@ -290,8 +290,8 @@ def test_errors_state_condition_and_values() -> None:
     for examples, labels, error, message in (
         (x[:0], y[:0], InputError, "0 labelled examples"),
         (x, y[:3], InputError, r"200 examples with labels of shape \(3,\)"),
-        (x, y - 1, InputError, "labels must be whole numbers from 0, not torch.int64 from -1"),
-        (x, y / 2, InputError, "labels must be whole numbers from 0, not torch.float64"),
+        (x, y - 1, InputError, "labels must be whole numbers from 0, not from -1"),
+        (x, y / 2, InputError, "labels must be whole numbers from 0, not float64"),
         (abs(x).astype(np.int16), y, InputError, "dtype torch.int16: float32 is needed"),
         (abs(x).astype(np.int64), y, ModelError, "whole numbers are tokens here: give others as float32"),
         (np.where(x > 5, np.nan, x), y, InputError, "NaN or inf"),

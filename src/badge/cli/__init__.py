@@ -31,7 +31,7 @@ app = typer.Typer(
 def _version(show: bool) -> None:
     if show:
         from badge import __version__
-        from badge.core.picks import PICKS_VERSION
+        from badge.core.rng import PICKS_VERSION
 
         typer.echo(f"badge {__version__}, picks version {PICKS_VERSION}")
         raise typer.Exit

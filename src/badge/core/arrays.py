@@ -64,10 +64,8 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
 
 def _check_held(tensor: Tensor, name: str) -> None:
     """Refuse tensors that hold no numbers to read in place."""
-    if tensor.layout != torch.strided:
-        raise InputError(f"{name} are a sparse tensor: pass .to_dense()")
-    if tensor.device.type == "meta":
-        raise InputError(f"{name} are a tensor on the device meta, which holds no numbers")
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        raise InputError(f"{name} are a sparse tensor, or one without numbers (meta): pass a dense one")
 
 
 def as_tensor(array: Any, name: str) -> Tensor:
@@ -117,9 +115,7 @@ def as_index(ids: Any, n: int) -> Tensor:
     array = as_array(list(ids) if isinstance(ids, set | frozenset) else ids, "positions")
     if array.dtype.kind not in "iubf":
         raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
-    if array.dtype.kind == "u":
-        array = array.astype(np.int64) if not array.size or array.max() < 2**63 else array.astype(np.float64)
-    index = torch.as_tensor(array.astype(array.dtype.newbyteorder("=")))
+    index = torch.as_tensor(array.astype(np.int64 if array.dtype.kind == "u" else array.dtype.newbyteorder("=")))
     if index.dtype == torch.bool:
         if index.shape != (n,):
             raise InputError(f"a mask of shape {tuple(index.shape)} cannot index {n} rows")

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from badge.errors import InputError
+from badge.errors import InputError, in_short
 
 
 def chosen(mask: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def usable_device(device: str | torch.device) -> torch.device:
     try:
         usable = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
-        raise InputError(f"device={str(device)!r} cannot be used: {str(error).splitlines()[0][:200]}") from error
+        raise InputError(f"device={str(device)!r} cannot be used: {in_short(error)}") from error
     if usable.type == "meta":
         raise InputError("device='meta' cannot be used: it holds no numbers, and a model there loses its weights")
     return usable

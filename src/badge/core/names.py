@@ -31,9 +31,6 @@ def path_of(value: Any, what: str) -> Path:
     >>> path_of(None, "the journal")
     Traceback (most recent call last):
     badge.errors.InputError: the journal is given by its path, not by NoneType
-    >>> path_of("s3://bucket/pool", "out")
-    Traceback (most recent call last):
-    badge.errors.InputError: out is given by its path, not by a URL (s3://bucket/pool): mount it where its readers see it, ...
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{what} is given by its path, not by {type(value).__name__}")

@@ -8,6 +8,10 @@ import numpy as np
 from badge.core.numbers import whole
 from badge.errors import InputError
 
+#: Version of the picks: with the same version, the same seed gives the same picks. Raise it when the picks of any strategy
+#: change on purpose; `tests/strategies/test_picks_version.py` fails when they change without it.
+PICKS_VERSION = 1
+
 
 def generator(seed: int | None) -> np.random.Generator:
     """The generator of a seed; None draws entropy from the system.

@@ -37,15 +37,7 @@ class one_thread:  # a generator would take longer than a small step
 
 @contextmanager
 def threads_for(products: int) -> Iterator[None]:
-    """Inside `one_thread`: all threads for a step of this many multiply-adds, if they pay.
-
-    >>> before = torch.get_num_threads()
-    >>> with one_thread(), threads_for(10**3):
-    ...     print(torch.get_num_threads())
-    1
-    >>> torch.get_num_threads() == before
-    True
-    """
+    """Inside `one_thread`: all threads for a step of this many multiply-adds, if they pay."""
     threads = getattr(_own, "all", 1)
     if threads == 1 or products < PAYS:
         yield

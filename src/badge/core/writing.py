@@ -50,13 +50,6 @@ def replacing(path: str | os.PathLike[str], binary: bool = False, mode: int = 0o
 
     Text is UTF-8 with the line ends that are given. What is not a regular file (a pipe, a device) is written directly.
     `mode` is that of a new file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder) / "a.txt") as stream:
-    ...         _ = stream.write("hello")
-    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
-    [('a.txt', 'hello')]
     """
     target = Path(os.path.realpath(path))  # through a link: what it points to is replaced, not the link
     with writing_to(path):

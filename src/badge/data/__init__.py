@@ -113,12 +113,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is neither a built-in set, a table, a file in `$BADGE_DATA` nor package.module:load.
-
-    >>> check_name("digit")
-    Traceback (most recent call last):
-    badge.errors.UnknownNameError: unknown data set 'digit'...
-    """
+    """Refuse a name that is neither a built-in set, a table, a file in `$BADGE_DATA` nor package.module:load."""
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
     if not known and files.own_file(name) is None:
         own = "your own as a file (.csv, .jsonl, …), package.module:load, or <name>.npz in the folder of BADGE_DATA"

@@ -22,7 +22,7 @@ import torch
 
 import badge
 from badge.core.importing import imported
-from badge.core.picks import PICKS_VERSION
+from badge.core.rng import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
 from badge.journal.events import Record

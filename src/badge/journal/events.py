@@ -110,7 +110,7 @@ class Header(Record):
     initial: Initial
     multilabel: bool = False
     first: Described | None = None  #: what picks before there is a model; None: a uniform draw
-    picks: int | None = None  #: version of the picks (`badge.core.picks`); None: from before they had one
+    picks: int | None = None  #: version of the picks (`badge.core.rng.PICKS_VERSION`); None: from before they had one
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,12 +36,6 @@ class Last:
         """The line that is wrong in a journal with this number of events, and why; None: all that was written is there.
 
         `before`: the number of sound events before `data`.
-
-        >>> one, two = b'{"n":1, "event":"skip"}', b'{"n":2, "event":"skip"}'
-        >>> last = Last(digest(one), 2, digest(two))
-        >>> last.problem(one + b"\\n" + two + b"\\n", 2)
-        >>> last.problem(one + b"\\n", 1)
-        (2, 'line 2 is missing at the end of the file: it had been written')
         """
         lines = data.split(b"\n", max(self.number - before, 1))
         if events and not before and digest(lines[0]) != self.first:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from badge.core.locking import ThreadLock
 from badge.core.log import log
-from badge.core.picks import PICKS_VERSION
+from badge.core.rng import PICKS_VERSION
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.snapshot import EVERY

@@ -122,15 +122,7 @@ class _Both:
 
 
 class Estimator:
-    """A fitted estimator that is called with rows of a pool inside a `with` block; the pool has `rows` in all.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    >>> with Estimator(model, Options(), rows=2) as run:
-    ...     said = run(2, np.array([[0.0], [2.0]]))
-    >>> said.probabilities.shape, said.embeddings.tolist()
-    (torch.Size([2, 2]), [[0.0], [2.0]])
-    """
+    """A fitted estimator that is called with rows of a pool inside a `with` block; the pool has `rows` in all."""
 
     def __init__(self, model: Any, options: Options, rows: int) -> None:
         self.before, self.final = final_step(model)
@@ -198,12 +190,7 @@ def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:
 
 
 def has_labels(final: Any) -> bool:
-    """Whether an estimator was fitted on an indicator matrix: any number of labels per row.
-
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> has_labels(DecisionTreeClassifier().fit([[0.0], [1.0]], [[0, 1], [1, 1]]))
-    True
-    """
+    """Whether an estimator was fitted on an indicator matrix: any number of labels per row."""
     if isinstance(getattr(final, "classes_", None), list):  # trees, forests, neighbours, MultiOutputClassifier, chains
         return True
     perceptron = getattr(final, "out_activation_", None) == "logistic" and getattr(final, "n_outputs_", 1) > 1

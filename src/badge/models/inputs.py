@@ -1,7 +1,7 @@
 """From an item or a batch to the arguments of a model's `forward`: what is an input, and what is a label."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,11 @@ MODEL_KEYS = frozenset({
     "attention_mask", "bbox", "decoder_input_ids", "input_features", "input_ids", "input_values", "inputs_embeds",
     "pixel_mask", "pixel_values", "position_ids", "token_type_ids",
 })  # fmt: skip
+
+#: Items that are looked at, evenly over the pool, for pairs of texts of which one is the name of a label.
+SAMPLE = 64
+#: A column is taken for labels where a value stands for at least this many items, and no value is longer than a name.
+ITEMS_PER_VALUE, NAME_CHARACTERS = 4, 40
 
 #: How many positional inputs a model's `forward` needs, and how many it takes.
 Forward = tuple[int, int]
@@ -190,3 +195,32 @@ def unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:
         f"the pool holds {pixels} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
         "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
     )
+
+
+def known_classes(model: Any) -> frozenset[str]:
+    """The names of a model's classes, where it has any."""
+    return frozenset(map(str, getattr(getattr(model, "config", None), "label2id", None) or ()))
+
+
+def check_pairs(rows: int, item: Callable[[int], Any], classes: Collection[str] = ()) -> None:
+    """Refuse pairs of texts of which one looks like a label: it would be read as an input.
+
+    >>> check_pairs(8, lambda i: (f"text {i}", "good" if i % 2 else "bad"))
+    Traceback (most recent call last):
+    badge.errors.InputError: the second text of the items looks like a label (2 values in 8 items looked at: 'bad', ...
+    """
+    found: list[Any] = []
+    for position in np.unique(np.linspace(0, rows - 1, SAMPLE).astype(np.int64)).tolist():
+        found.append(item(position))
+        if not is_pair(found[-1]):
+            return
+    for name, column in zip(("first", "second"), zip(*found, strict=True), strict=False):
+        values = set(column)
+        few = ITEMS_PER_VALUE * len(values) <= len(column) and max(map(len, values)) <= NAME_CHARACTERS
+        if few or values <= set(classes):
+            shown = ", ".join(repr(value) for value in sorted(values)[:3])
+            raise InputError(
+                f"the {name} text of the items looks like a label ({len(values)} values in {len(column)} items looked at: "
+                f"{shown}) and would be read as an input: leave it out, or pass dicts with the keys text and text_pair if "
+                "both are inputs"
+            )

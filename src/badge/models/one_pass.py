@@ -15,19 +15,18 @@ from torch import nn
 from badge.core.log import log
 from badge.core.names import path_of
 from badge.core.progress import bar
-from badge.errors import InputError, ModelError
+from badge.errors import InputError, ModelError, in_short
 from badge.models import batches, digest
 from badge.models.batches import Batches
 from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
-from badge.models.members import Members
+from badge.models.inputs import check_pairs, known_classes
 from badge.models.network import Network, Said, model_dtype, out_of_memory, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
-from badge.models.replicas import Replicas
+from badge.models.several import Members, Replicas
 from badge.models.sinks import Arrays, Sink, Store
-from badge.models.text_pairs import check_pairs, known_classes
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 
@@ -164,5 +163,5 @@ def _in_order(
 
 
 def _no_memory(error: BaseException, tried: str) -> ModelError:
-    reason = " ".join(str(error).split())[:120]
-    return ModelError(f"the device has no memory left{tried} ({reason}): pass a smaller batch_size=, or device='cpu'")
+    said = f"the device has no memory left{tried} ({in_short(error, 120)})"
+    return ModelError(f"{said}: pass a smaller batch_size=, or device='cpu'")

@@ -96,7 +96,7 @@ class Options:
         keep("autocast", None if self.autocast is False else self.autocast)
         if not (self.autocast is None or self.autocast is True or isinstance(self.autocast, torch.dtype)):
             raise InputError(f"autocast must be True, a torch dtype or None, not {self.autocast!r:.60}")
-        if not (self.embeddings is None or isinstance(self.embeddings, bool) or _is_only(self.embeddings)):
+        if not (self.embeddings is None or isinstance(self.embeddings, bool) or str(self.embeddings) == "only"):
             raise InputError(f"embeddings must be True, False, 'only' or None, not {self.embeddings!r:.60}")
         if isinstance(self.device, list | tuple):
             places = [usable_device(device) for device in self.device]
@@ -138,15 +138,10 @@ class Options:
         >>> Options(batch_size=8, multilabel=True).identity()
         'multilabel=True'
         """
-        wanted = (
-            replace(self, embeddings=None) if self.embeddings is True else self
-        )  # an error at most, no other output
+        # embeddings=True makes no other output, an error at most
+        wanted = replace(self, embeddings=None) if self.embeddings is True else self
         found = ((f.name, getattr(wanted, f.name)) for f in fields(self) if f.name not in SAME_OUTPUTS)
         return " ".join(f"{name}={_short(value)}" for name, value in found if value is not None)
-
-
-def _is_only(value: object) -> bool:
-    return isinstance(value, str) and value == "only"
 
 
 def _short(value: Any) -> str:

@@ -26,10 +26,6 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
     """The strategies to compare: the wanted ones; else those in the results that are the paper's or the user's own.
 
     If these are fewer than two, all strategies are compared.
-
-    >>> from badge.stats import example
-    >>> chosen_strategies(example())[0]
-    ('badge', 'rand')
     """
     there = compared(results, None)
     if wanted is not None:

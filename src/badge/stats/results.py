@@ -218,12 +218,7 @@ def check_setting(results: Any, setting: Any) -> None:
 
 
 def compared(results: Any, strategies: Any) -> tuple[str, ...]:
-    """The strategies to compare: by default all in the results.
-
-    >>> from badge.stats import example
-    >>> compared(example(), None)
-    ('badge', 'rand')
-    """
+    """The strategies to compare: by default all in the results."""
     check_results(results)
     if strategies is None:
         return tuple(results.strategies)

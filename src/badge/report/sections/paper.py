@@ -69,11 +69,7 @@ def section(study: Study) -> Section:
 
 
 def figures_of_the_paper() -> Iterator[Theirs]:
-    """All 31, in their order.
-
-    >>> [figure.number for figure in figures_of_the_paper()] == list(range(1, 32))
-    True
-    """
+    """All 31, in their order."""
     pairs = [(data, model) for data, (_, models) in _DATA.items() for model in models]
     everything = [Setting(*pair, size) for pair in pairs for size in SIZES]
     all_seven = tuple((setting, PAPER_STRATEGIES) for setting in everything)
@@ -124,13 +120,7 @@ def _of_batches(strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tup
 
 
 def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
-    """The index: for every figure of the paper its counterparts among `drawn`, and what is missing.
-
-    >>> from badge.stats import example
-    >>> row = counterparts(example(), ["curves-letter-mlp-100"])[5]
-    >>> row.number, row.ours, row.state
-    (6, ('curves-letter-mlp-100',), 'in part, 0 of 3 settings have all strategies; grids/paper.toml makes the rest')
-    """
+    """The index: for every figure of the paper its counterparts among `drawn`, and what is missing."""
     rows = []
     for figure in figures_of_the_paper():
         there = [all((s, name) in results.by_strategy for name in names) for s, names in figure.needs]

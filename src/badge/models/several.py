@@ -1,19 +1,61 @@
-"""Several answers to one batch, by dropout or by the members of an ensemble, told as one."""
+"""A batch for several models: copies of a network on several devices, several passes with dropout, an ensemble."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from badge.errors import ModelError
+from badge.errors import ModelError, in_short
 from badge.models.estimator import Estimator
 from badge.models.network import Network, Run, Said, unchanged
 from badge.outputs import Outputs
 from badge.strategies.bald import mean_of
+
+
+class Replicas:
+    """Copies of a network on the devices of a list; the first device has the network itself.
+
+    Every device is asked before the first answer is read: devices work while the host waits for one of them.
+    """
+
+    def __init__(self, network: Network, devices: Sequence[torch.device]) -> None:
+        self.network, self.devices = network, devices
+
+    def __enter__(self) -> Replicas:
+        first, options = self.network, self.network.options
+        with ExitStack() as stack:
+            networks = [Network(first.model, replace(options, device=self.devices[0]))]
+            for device in self.devices[1:]:
+                networks.append(Network(_copied(first.model), replace(options, device=device)))
+            self.runs = [stack.enter_context(network) for network in networks]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.runs.clear()
+        self._stack.close()
+
+    def answers(self, batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Said]]:
+        """(rows, what the network said) of each batch, in order."""
+        left = iter(batches)
+        while some := list(islice(left, len(self.runs))):
+            said = [run(rows, batch) for run, (rows, batch) in zip(self.runs, some, strict=False)]
+            yield from zip((rows for rows, _ in some), said, strict=True)
+
+
+def _copied(model: nn.Module) -> nn.Module:
+    try:
+        return copy.deepcopy(model)
+    except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        way = "a list of devices needs copies of the model, and it cannot be copied"
+        raise ModelError(f"{way}: {in_short(error)}") from error
 
 
 class Members:
