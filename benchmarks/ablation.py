@@ -44,7 +44,6 @@ KMEANSPP: Without = {
     "groups by age": {"few": NEVER},
     "dropping decided rows": {"follow": 0.0},
     "one product for few centres": {"few_centres": 0},
-    "keeping the rest up to date": {"rest": 0},
 }
 KCENTER: Without = {"sketch": {"sketch_from": NEVER}, "outlines": NO_OUTLINES, "glances": {"shard.GLANCE": NEVER}}
 COVERAGE: Without = {

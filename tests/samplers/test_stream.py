@@ -196,12 +196,12 @@ def test_bounds_only_save_work(function: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["float32", "dense"])
 def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str) -> None:
-    """Where few rows are left they are kept up to date, and fewer events are drawn."""
+    """Where few rows are left most events are rejected, and U is rebuilt from distances."""
     n, few = 120, outputs(120)
     x = badge.Dense(few.embeddings) if kind == "dense" else badge.gradient_embedding(few)
     expected = kmeanspp(x, n, np.random.default_rng(1)).tolist()
     assert sorted(expected) == list(range(n))
-    for tuning in (Tuning(rest=0), Tuning(rest=50, block=7, first_block=7), replace(TINY, rest=10**6)):
+    for tuning in (Tuning(), Tuning(block=7, first_block=7), TINY):
         assert tuned(kmeanspp, tuning)(x, n, np.random.default_rng(1)).tolist() == expected
 
 

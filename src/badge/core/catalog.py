@@ -6,10 +6,10 @@ here and one function in `badge.strategies`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
-from badge.errors import InputError, UnknownNameError
+from badge.core.names import unknown
+from badge.errors import InputError
 
 #: Whether a strategy is given the outputs of the labelled examples: never, if there are any, or it requires them.
 Labeled = Literal["no", "if any", "required"]
@@ -127,13 +127,8 @@ def check_name(strategy: str) -> None:
     Traceback (most recent call last):
     badge.errors.UnknownNameError: unknown strategy 'margin': did you mean marg? Known: badge, coreset, conf, marg, ...
     """
-    if strategy in STRATEGIES or ":" in strategy:
-        return
-    plain = strategy.strip().lower().replace("_", "-")
-    near = [plain] if plain in STRATEGIES else [ALIASES[plain]] if plain in ALIASES else []
-    near = near or get_close_matches(plain, [*STRATEGIES, *ALIASES], n=1)
-    meant = ALIASES.get(near[0], near[0]) if near else None
-    raise UnknownNameError("strategy", strategy, [*STRATEGIES, "or your own as package.module:function"], meant)
+    if strategy not in STRATEGIES and ":" not in strategy:
+        raise unknown("strategy", strategy, STRATEGIES, "or your own as package.module:function", ALIASES)
 
 
 def check_bias(strategy: object, takes_bias: bool) -> None:

@@ -66,8 +66,7 @@ class ActiveLearner:
         JournalError: the journal is damaged, in use, or of another pool, strategy, seed or set of classes.
 
     With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
-    same journal goes on with the same picks: they depend on the seed, the pool, the labels told and the number of asks
-    alone. Without one, all is in memory. Threads may share a learner; `ask` does not keep others from telling.
+    same journal goes on with the same picks (docs/loop.md). Threads may share a learner.
 
     >>> import badge, numpy as np
     >>> from sklearn.linear_model import LogisticRegression
@@ -142,11 +141,8 @@ class ActiveLearner:
     def ask(self, k: int, people: int = 1, progress: bool = False, *, of: int | None = None) -> NDArray[Any]:
         """The `k` ids to label next, in pick order, never one that is labelled, skipped or pending.
 
-        While the labels hold fewer than two classes there is nothing to learn from them: the batch is drawn uniformly,
-        which gives the paper's M initial examples, or picked by `first`. With labels of one class only, a `Frozen`
-        trainer's embeddings are covered instead. The batch is also drawn uniformly, with a warning, while no model can
-        be trained because too little has been labelled. `uniform_because` says why no model picked.
-        Labels can be told while this trains; ids that got one meanwhile are left out.
+        Before there are labels of two classes, or enough for a model, `first` picks the batch, or it is drawn uniformly;
+        `uniform_because` says why. Labels can be told while this trains.
 
         Args:
             k: number of ids to ask for.
@@ -191,7 +187,6 @@ class ActiveLearner:
         unasked: bool = False,
     ) -> None:
         """Take labels of pending ids: all of a batch, or some of it. A label that is known already has no effect.
-        `tell({id: label})` is the same as `tell([id], [label])`.
 
         Args:
             ids: ids that were asked, or a dict {id: label}.
@@ -474,7 +469,7 @@ class ActiveLearner:
         return sum(a == b for a, b in zip(said, told, strict=True)) / len(told)
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
-        """Why the last batch, from the model that picked it; or these ids, from the model as it is now.
+        """Why the last batch, by the model that picked it; or these ids, by the model of now.
 
         Args:
             ids: ids of the pool; None: the last batch.

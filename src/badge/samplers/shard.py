@@ -102,7 +102,7 @@ class Shard:
         self.centres = Centres(self.tuning)
         self.bounds = Bounds(self.features, self.centres)
         self.heard = 0  # centres that this shard has taken note of
-        self.picked = 0  # rows of this shard that are centres
+
         self.envelope: Envelope | None = None
         self.masses: Masses | None = None
         self.spent = 0  # on single rows since the last glance, in centres compared
@@ -133,16 +133,8 @@ class Shard:
         if not compare:
             everyone = np.arange(len(places))
             return Survivors(everyone, self.start + places, self.features.rows(index), limits, len(places))
-        few_left = len(self.features) - self.picked <= min(self.tuning.rest, self.centres.count)
-        if few_left:
-            self.bounds.update_all()
         # What is known rejects most events without work.
         open_ = np.flatnonzero((limits < self.bounds.at(index)).cpu().numpy())
-        if few_left:
-            which = torch.from_numpy(open_).to(device)
-            return Survivors(
-                open_, self.start + places[open_], self.features.rows(index[which]), limits[which], len(open_)
-            )
         kept, rows = [open_[:0]], []
         for some in np.array_split(open_, -(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
             which = torch.from_numpy(some).to(device)
@@ -201,7 +193,7 @@ class Shard:
             self.centres.add(news.rows[new].on(self.features.device), news.positions[new])
         mine = self._mine(self.centres.positions[self.heard : self.centres.count])
         self.bounds.sq_dists[self._ids(mine)] = 0
-        self.picked += len(mine)
+
         self.heard = self.centres.count
 
     def _mine(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
