@@ -36,7 +36,7 @@ def unknown(
     unknown network 'MLP': did you mean mlp? Known: mlp, vgg11
     """
     plain, others = name.strip().lower().replace("_", "-"), aliases or {}
-    near = get_close_matches(plain, [*known, *others], n=1)
+    near = get_close_matches(plain, [*known, *others], n=1, cutoff=0.7)
     meant = others.get(near[0], near[0]) if near else None
     return UnknownNameError(kind, name, [*known, *([own] if own else [])], meant)
 
