@@ -9,6 +9,7 @@ import numpy as np
 
 import badge
 from badge.outputs import parts
+from badge.outputs.parts import place_of
 
 N = 18_000
 DONE = np.arange(0, 9_000, 7)
@@ -19,12 +20,19 @@ def on_disk(path: Path, n: int, rows: int = 5_000) -> badge.Outputs:
     out = badge.Outputs.from_logits(3 * rng.normal(size=(n, 4)), rng.normal(size=(n, 8)) * rng.random((n, 1)) ** 2)
     p, h = out.probabilities.numpy().astype(np.float16), out.embeddings.numpy().astype(np.float16)
     identity = {"model": "made"}
-    parts.begin(path, identity)
+    parts.begin(place_of(path), identity)
     made = [
-        parts.write(path, f"{a:06d}", p[a : a + rows], h[a : a + rows], np.arange(a, min(a + rows, n)) * 3, identity)
+        parts.write(
+            place_of(path),
+            f"{a:06d}",
+            p[a : a + rows],
+            h[a : a + rows],
+            np.arange(a, min(a + rows, n)) * 3,
+            identity,
+        )
         for a in range(0, n, rows)
     ]
-    parts.finish(path, made)
+    parts.finish(place_of(path), made)
     return badge.Outputs.load(path)
 
 

@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +30,7 @@ from badge.models.network import model_dtype, unwrap
 from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
-from badge.outputs.far import Far
-from badge.outputs.parts import Part
+from badge.outputs.parts import Part, Place
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,7 +114,7 @@ def predict(
 class Job:
     """What a worker needs to know."""
 
-    directory: Path | Far
+    directory: Place
     id: str | None
     model: bytes
     options: bytes
@@ -250,11 +248,11 @@ def _carried(ray: Any, plan: Plan) -> Any:
     return None if plan.carried is None else stored(ray, plan.carried, "the pool")
 
 
-def _check_made(directory: Path | Far, plan: Plan, made: Sequence[Part]) -> None:
+def _check_made(directory: Place, plan: Plan, made: Sequence[Part]) -> None:
     found = sum(part.rows for part in made)
     if found != plan.rows:
         raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
     for part in made:
-        if not parts.is_there(directory, part):
+        if not directory.sees(part):
             missing = f"{directory}/{part.name} was written by a worker and is not here"
             raise InputError(f"{missing}: all nodes must see the directory out=")

@@ -38,11 +38,6 @@ def is_url(place: Any) -> bool:
     return isinstance(place, str) and URL.match(place) is not None
 
 
-def scratch(name: str) -> Path:
-    """A folder beside the copies, to make a part in."""
-    return folder_for(cache_folder() / "outputs") / f".{name}-{uuid.uuid4().hex[:8]}"
-
-
 @dataclass(frozen=True)
 class Far:
     """A folder in an object store. Objects are written whole."""
@@ -52,10 +47,17 @@ class Far:
     def __str__(self) -> str:
         return self.url
 
+    @property
+    def where(self) -> str:
+        return self.url
+
+    def scratch(self, name: str) -> Path:
+        """A folder beside the copies, to make a part in."""
+        return folder_for(cache_folder() / "outputs") / f".{name}-{uuid.uuid4().hex[:8]}"
+
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
         """The objects of these names that are there."""
-        with self._reading():
-            files, root = _opened(self.url)
+        with self._reading() as (files, root):
             found = files.cat([f"{root}/{name}" for name in names], on_error="return")
         contents = {}
         for name in names:
@@ -68,14 +70,12 @@ class Far:
         return contents
 
     def write(self, name: str, content: bytes) -> None:
-        with self._writing():
-            files, root = _opened(self.url)
+        with self._writing() as (files, root):
             files.pipe_file(f"{root}/{name}", content)
 
     def names(self) -> list[str]:
         """What is directly in the folder."""
-        with self._reading():
-            files, root = _opened(self.url)
+        with self._reading() as (files, root):
             files.invalidate_cache()
             try:
                 return sorted(Path(path).name for path in files.ls(root, detail=False))
@@ -83,8 +83,7 @@ class Far:
                 return []
 
     def remove(self, name: str) -> None:
-        with self._writing():
-            files, root = _opened(self.url)
+        with self._writing() as (files, root):
             files.rm(f"{root}/{name}", recursive=True)
 
     def take(self, folder: Path, name: str) -> str:
@@ -92,12 +91,11 @@ class Far:
         files = [file for file in sorted(folder.iterdir()) if file.name != store.META]
         text = replace(store.meta_of(folder), files={file.name: _digest(file) for file in files}).text().encode()
         try:
-            with self._writing():
-                system, root = _opened(self.url)
+            with self._writing() as (system, root):
                 for file in files:
                     system.put_file(str(file), f"{root}/{name}/{file.name}")
             self.write(f"{name}/{store.META}", text)
-            _settle(folder, self._copy(name, _sum(text)))
+            settle(folder, self._copy(name, _sum(text)))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return _sum(text)
@@ -117,11 +115,10 @@ class Far:
         if text is None or _sum(text) != digest:
             how = "is missing" if text is None else "was changed since parts.json was written"
             raise InputError(f"{self}/{name} {how}: run the same badge.cluster.predict again")
-        hidden = folder_for(scratch(name))
+        hidden = folder_for(self.scratch(name))
         try:
             for file, known in self._meta(text).files.items():
-                with self._reading(), writing_to(hidden):
-                    system, root = _opened(self.url)
+                with self._reading() as (system, root), writing_to(hidden):
                     system.get_file(f"{root}/{name}/{Path(file).name}", str(hidden / Path(file).name))
                 if _digest(hidden / Path(file).name) != known:
                     raise InputError(
@@ -132,7 +129,7 @@ class Far:
                 os.utime(
                     hidden / f"{array}.npy", ns=(changed, changed)
                 )  # its digest is right: no need to read it again
-            _settle(hidden, target)
+            settle(hidden, target)
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
         return target
@@ -147,19 +144,27 @@ class Far:
             raise InputError(f"{what} is damaged: {way_out}")
         return meta
 
+    def sees(self, part: Any) -> bool:
+        """All see an object store."""
+        return True
+
+    def named(self, part: Any, meta: store.Meta) -> bool:
+        """Whether the rows of a part have names."""
+        return store.IDS in meta.files
+
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self) -> Iterator[tuple[Any, str]]:
         try:
-            yield
+            yield _opened(self.url)
         except (BadgeError, FileNotFoundError):
             raise
         except Exception as error:  # each kind of store has errors of its own
             raise InputError(f"{self} cannot be read: {in_short(error)}") from error
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[tuple[Any, str]]:
         try:
-            yield
+            yield _opened(self.url)
         except BadgeError:
             raise
         except Exception as error:
@@ -200,8 +205,8 @@ def _opened(url: str) -> tuple[Any, str]:
     return files, str(root).rstrip("/")
 
 
-def _settle(hidden: Path, target: Path) -> None:
-    """Give a copy its name, unless another process has made it meanwhile."""
+def settle(hidden: Path, target: Path) -> None:
+    """Give a part or a copy its name, unless another process has made it meanwhile."""
     folder_for(target.parent)
     with writing_to(target):
         try:

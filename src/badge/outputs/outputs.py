@@ -13,7 +13,6 @@ from torch import Tensor
 
 from badge.core.arrays import as_index, as_tensor, check_finite, row_norms
 from badge.core.catalog import names
-from badge.core.names import path_of
 from badge.core.rows import RowSource, small
 from badge.errors import InputError
 from badge.outputs.checks import are_probabilities, check_rows, check_scale, check_shapes
@@ -205,18 +204,17 @@ class Outputs:
         Outputs(9 examples, 3 probability columns, 4 embedding columns)
         """
         from badge.outputs import parts, store
-        from badge.outputs.far import is_url
 
-        directory = str(directory) if is_url(directory) else path_of(directory, "a directory of outputs")
-        if is_url(directory) or parts.is_parts(directory):
-            opened = parts.open_parts(directory)
+        place = parts.place_of(directory)
+        if not isinstance(place, parts.Near) or parts.is_parts(place):
+            opened = parts.open_parts(place)
             out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
             out.ids = opened.ids
         else:
-            arrays, meta = store.read(directory), store.meta_of(Path(directory))
+            arrays, meta = store.read(place.path), store.meta_of(place.path)
             p, h = (as_tensor(x, name) if x.shape[1] else None for x, name in zip(arrays, store.ARRAYS, strict=True))
             out = cls.trusted(p, h, meta.missing, meta.multilabel)
-        out.directory = directory
+        out.directory = place.where
         return out
 
     def __len__(self) -> int:

@@ -19,22 +19,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from badge.core.arrays import as_tensor
 from badge.core.names import path_of
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError
 from badge.outputs import store
-from badge.outputs.far import Far, FarPart, is_url, scratch
+from badge.outputs.far import Far, FarPart, is_url, settle
 from badge.outputs.part_rows import Opened, PartIds, PartRows, Piece
 
 FORMAT = 1
 INDEX = "parts.json"
 AGAIN = "run the same badge.cluster.predict again, which makes what is missing"
-
-#: a directory as the caller gave it, or a URL
-Given = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -46,22 +41,67 @@ class Part:
     digest: str = ""
 
 
-def place_of(directory: Given | Far, what: str = "a directory of outputs") -> Path | Far:
+@dataclass(frozen=True)
+class Near:
+    """A directory of parts that this machine sees; it has the methods of `Far`."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def where(self) -> Path:
+        return self.path
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        return {name: (self.path / name).read_bytes() for name in names if (self.path / name).is_file()}
+
+    def write(self, name: str, content: bytes) -> None:
+        with replacing(self.path / name, binary=True) as file:
+            file.write(content)
+
+    def names(self) -> list[str]:
+        return [entry.name for entry in folder_for(self.path).iterdir()]
+
+    def remove(self, name: str) -> None:
+        shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def scratch(self, name: str) -> Path:
+        return self.path / f".{name}-{uuid.uuid4().hex[:8]}"
+
+    def take(self, folder: Path, name: str) -> str:
+        with writing_to(self.path / name):
+            settle(folder, self.path / name)
+        return ""
+
+    def metas(self, names: Sequence[str]) -> list[tuple[store.Meta, str] | None]:
+        """What each part says; a part that is damaged is refused."""
+        folders = [self.path / name for name in names]
+        return [(store.checked_meta(folder), "") if folder.is_dir() else None for folder in folders]
+
+    def sees(self, part: Part) -> bool:
+        return (self.path / part.name).is_dir()
+
+    def named(self, part: Part, meta: store.Meta) -> bool:
+        return (self.path / part.name / store.IDS).is_file()
+
+
+Place = Near | Far
+
+
+def place_of(directory: str | os.PathLike[str], what: str = "a directory of outputs") -> Place:
     """A directory, absolute, or a folder in an object store."""
-    if isinstance(directory, Far):
-        return directory
-    return Far(str(directory).rstrip("/")) if is_url(directory) else path_of(directory, what).absolute()
+    return Far(str(directory).rstrip("/")) if is_url(directory) else Near(path_of(directory, what).absolute())
 
 
-def is_parts(directory: Given | Far) -> bool:
-    place = place_of(directory)
-    return bool(place.read([INDEX])) if isinstance(place, Far) else (place / INDEX).is_file()
+def is_parts(place: Place) -> bool:
+    return bool(place.read([INDEX]))
 
 
-def begin(directory: Given | Far, identity: dict[str, str]) -> bool:
+def begin(place: Place, identity: dict[str, str]) -> bool:
     """Make the directory, or check that it is for the same outputs; whether all of its parts are there already."""
-    place = place_of(directory)
-    there = place.names() if isinstance(place, Far) else [p.name for p in folder_for(place).iterdir()]
+    there = place.names()
     if INDEX not in there:
         others = sorted(name for name in there if not name.startswith((".part", "part", ".badge-")))
         if others:
@@ -73,30 +113,18 @@ def begin(directory: Given | Far, identity: dict[str, str]) -> bool:
     return index["parts"] is not None and all(name in there for name, *_ in index["parts"])
 
 
-def existing(directory: Given | Far, key: str, identity: dict[str, str]) -> Part | None:
+def existing(place: Place, key: str, identity: dict[str, str]) -> Part | None:
     """The part of that key, if it is there; one of another model is refused."""
-    place, name = place_of(directory), f"part-{key}"
-    if isinstance(place, Far):
-        if (found := place.metas([name])[0]) is None:
-            return None
-        meta, digest = found
-    elif (place / name).is_dir():
-        store.read(place / name)  # refuses a part that is damaged
-        meta, digest = store.meta_of(place / name), ""
-    else:
+    name = f"part-{key}"
+    if (found := place.metas([name])[0]) is None:
         return None
+    meta, digest = found
     store.check_identity(f"{place}/{name}", meta.identity, identity)
     return Part(name, meta.rows, digest)
 
 
-def is_there(directory: Given | Far, part: Part) -> bool:
-    """Whether a part that was written is seen here too; all see an object store."""
-    place = place_of(directory)
-    return isinstance(place, Far) or (place / part.name).is_dir()
-
-
 def write(
-    directory: Given | Far,
+    place: Place,
     key: str,
     probabilities: NDArray[Any],
     embeddings: NDArray[Any],
@@ -105,8 +133,8 @@ def write(
     multilabel: bool = False,
 ) -> Part:
     """Write one part; it appears under its name when it is complete and on disk."""
-    place, name = place_of(directory), f"part-{key}"
-    hidden = scratch(name) if isinstance(place, Far) else place / f".{name}-{uuid.uuid4().hex[:8]}"
+    name = f"part-{key}"
+    hidden = place.scratch(name)
     writer = store.Writer(hidden, len(probabilities), {**identity, "part": key})
     writer.multilabel = multilabel
     writer.write(probabilities, embeddings)
@@ -116,82 +144,74 @@ def write(
     if ids is not None:
         with replacing(hidden / store.IDS, binary=True) as file:
             np.save(file, ids, allow_pickle=False)
-    if isinstance(place, Far):
-        return Part(name, len(probabilities), place.take(hidden, name))
-    target = place / name
-    with writing_to(target):
-        try:
-            hidden.rename(target)
-        except OSError:  # another worker has made the same part meanwhile
-            shutil.rmtree(hidden)
-            if not target.is_dir():
-                raise
-    return Part(name, len(probabilities))
+    return Part(name, len(probabilities), place.take(hidden, name))
 
 
-def finish(directory: Given | Far, parts: Sequence[Part]) -> None:
+def finish(place: Place, parts: Sequence[Part]) -> None:
     """Check the parts and write the index. Delete the rest: remains of killed workers, parts of other layouts."""
-    place = place_of(directory)
-    meta, named, _ = _checked(place, parts)
-    index: dict[str, Any] = {**_index(place), "parts": [[part.name, part.rows] for part in parts]}
+    meta, named = _checked(place, parts)
+    listed = [[part.name, part.rows, *([part.digest] if part.digest else [])] for part in parts]
+    index: dict[str, Any] = {**_index(place), "parts": listed}
     if isinstance(place, Far):  # all that opening needs to know, so that it reads the index alone
-        index["parts"] = [[part.name, part.rows, part.digest] for part in parts]
         index["form"] = {name: form._asdict() for name, form in zip(store.ARRAYS, meta.forms, strict=True)}
         index["form"] |= {"multilabel": meta.multilabel, "named": named}
     names = {part.name for part in parts}
-    there = place.names() if isinstance(place, Far) else [folder.name for folder in place.iterdir()]
-    for name in there:
+    for name in place.names():
         if name.lstrip(".").startswith("part-") and name not in names:
-            place.remove(name) if isinstance(place, Far) else shutil.rmtree(place / name, ignore_errors=True)
+            place.remove(name)
     _write_index(place, index)
 
 
-def open_parts(directory: Given | Far) -> Opened:
+def open_parts(place: Place) -> Opened:
     """All parts of a finished directory, memory-mapped; what is missing, doubled or does not fit is named. Parts of an object
     store are fetched when they are read."""
-    place = place_of(directory)
     index = _index(place)
     if index["parts"] is None:
         raise InputError(f"{place} is not finished: {AGAIN}")
     parts = [Part(*entry) for entry in index["parts"]]
+    folders: Sequence[Path | FarPart]
     if isinstance(place, Far):
         form = index["form"]
         forms = tuple(store.Form(**form[name]) for name in store.ARRAYS)
         named, multilabel = form["named"], bool(form.get("multilabel"))
-        folders: Sequence[Path | FarPart] = [FarPart(place, part.name, part.digest, forms) for part in parts]
-        arrays: Sequence[Sequence[Tensor | None]] = [[None] * len(parts)] * 2
+        folders = [FarPart(place, part.name, part.digest, forms) for part in parts]
     else:
-        meta, named, arrays = _checked(place, parts)
+        meta, named = _checked(place, parts)
         multilabel = meta.multilabel
-        folders = [place / part.name for part in parts]
+        folders = [place.path / part.name for part in parts]
     rows = [part.rows for part in parts]
+    return _opened(folders, rows, PartIds(folders, rows) if named else None, multilabel)
+
+
+def open_single(path: Path) -> Opened:
+    """What `badge.predict(..., out=path)` wrote, as a pool of one part."""
+    meta = store.checked_meta(path)
+    for name, form in zip(store.ARRAYS, meta.forms, strict=True):
+        if not form.columns:
+            raise InputError(f"{path} holds no {name}: {meta.missing}")
+    return _opened([path], [meta.rows], None, meta.multilabel)
+
+
+def _opened(folders: Sequence[Path | FarPart], rows: Sequence[int], ids: PartIds | None, multilabel: bool) -> Opened:
     pieces = [Piece(folder, 0, n) for folder, n in zip(folders, rows, strict=True)]
-    p_rows, h_rows = (PartRows(a, name, pieces) for a, name in zip(arrays, store.ARRAYS, strict=True))
-    return Opened(p_rows, h_rows, PartIds(folders, rows) if named else None, multilabel)
+    p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
+    return Opened(p_rows, h_rows, ids, multilabel)
 
 
-def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[store.Meta, bool, list[list[Tensor]]]:
-    """What the first part says, whether rows have names, and, for parts in a directory, their two arrays. Every part must be
-    there once, be whole, and have the model and shape of the others."""
+def _checked(place: Place, parts: Sequence[Part]) -> tuple[store.Meta, bool]:
+    """What the first part says, and whether rows have names. Every part must be there once, be whole, and have the model and
+    shape of the others."""
     if not parts:
         raise InputError(f"{place} has no parts: it holds 0 rows")
-    far = place.metas([part.name for part in parts]) if isinstance(place, Far) else []
     metas: list[store.Meta] = []
     named: list[bool] = []
-    arrays: list[list[Tensor]] = [[], []]
     keys: dict[str, str] = {}
-    for i, part in enumerate(parts):
+    for part, found in zip(parts, place.metas([part.name for part in parts]), strict=True):
         folder = f"{place}/{part.name}"
-        if isinstance(place, Path) and (place / part.name).is_dir():
-            for array, name, found in zip(store.read(folder), store.ARRAYS, arrays, strict=True):
-                found.append(as_tensor(array, name))
-            metas.append(store.meta_of(Path(folder)))
-            named.append((place / part.name / store.IDS).is_file())
-        elif isinstance(place, Far) and (known := far[i]) is not None:
-            metas.append(known[0])
-            named.append(store.IDS in known[0].files)
-        else:
+        if found is None:
             raise InputError(f"{folder} is missing: {AGAIN}")
+        metas.append(found[0])
+        named.append(place.named(part, found[0]))
         _check_fits(place, parts, metas)
         key = metas[-1].identity.get("part", part.name)
         if key in keys:
@@ -200,28 +220,15 @@ def _checked(place: Path | Far, parts: Sequence[Part]) -> tuple[store.Meta, bool
         if metas[-1].rows != part.rows:
             said = f"{metas[-1].rows:,} rows, not {part.rows:,} as {INDEX} says"
             raise InputError(f"{folder} has {said}: delete it and {AGAIN}")
-        if named[-1] and isinstance(place, Path):
-            store.read_ids(place / part.name, part.rows)
+        if named[-1] and isinstance(place, Near):
+            store.read_ids(place.path / part.name, part.rows)
     without = [part.name for part, has in zip(parts, named, strict=True) if not has]
     if 0 < len(without) < len(parts):
         raise InputError(f"{place}/{without[0]} has no {store.IDS}, and other parts have: delete it and {AGAIN}")
-    return metas[0], named[0], arrays
+    return metas[0], named[0]
 
 
-def open_single(directory: Given) -> Opened:
-    """What `badge.predict(..., out=directory)` wrote, as a pool of one part."""
-    path = Path(directory)
-    store.read(path)  # refuses a directory that is damaged or not finished
-    meta = store.meta_of(path)
-    for name, form in zip(store.ARRAYS, meta.forms, strict=True):
-        if not form.columns:
-            raise InputError(f"{path} holds no {name}: {meta.missing}")
-    pieces = [Piece(path, 0, meta.rows)]
-    p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
-    return Opened(p_rows, h_rows, None, meta.multilabel)
-
-
-def _check_fits(place: Path | Far, parts: Sequence[Part], metas: Sequence[store.Meta]) -> None:
+def _check_fits(place: Place, parts: Sequence[Part], metas: Sequence[store.Meta]) -> None:
     """The last of `metas` must be of the model and the shape of the first."""
     first, last = metas[0], metas[-1]
     folder, other = (f"{place}/{part.name}" for part in (parts[len(metas) - 1], parts[0]))
@@ -236,11 +243,10 @@ def _check_fits(place: Path | Far, parts: Sequence[Part], metas: Sequence[store.
             raise InputError(f"{folder} holds the outputs of another {key} than {other}: parts of one model are needed")
 
 
-def _index(place: Path | Far) -> dict[str, Any]:
+def _index(place: Place) -> dict[str, Any]:
     file = f"{place}/{INDEX}"
-    content = place.read([INDEX]).get(INDEX, b"") if isinstance(place, Far) else None
     try:
-        index: dict[str, Any] = json.loads((place / INDEX).read_bytes() if isinstance(place, Path) else content or b"")
+        index: dict[str, Any] = json.loads(place.read([INDEX]).get(INDEX, b""))
         sound = {"format", "identity", "parts"} <= set(index)
     except (OSError, ValueError):
         sound = False
@@ -251,10 +257,5 @@ def _index(place: Path | Far) -> dict[str, Any]:
     return index
 
 
-def _write_index(place: Path | Far, index: dict[str, Any]) -> None:
-    text = json.dumps(index) + "\n"
-    if isinstance(place, Far):
-        place.write(INDEX, text.encode())
-        return
-    with replacing(place / INDEX) as file:
-        file.write(text)
+def _write_index(place: Place, index: dict[str, Any]) -> None:
+    place.write(INDEX, (json.dumps(index) + "\n").encode())

@@ -120,6 +120,12 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     return arrays
 
 
+def checked_meta(path: Path) -> Meta:
+    """What outputs.json of a finished directory says; one that is damaged or not finished is refused."""
+    read(path)
+    return meta_of(path)
+
+
 def read_ids(folder: Path, rows: int) -> Array:
     """The names of the rows of a part, memory-mapped."""
     again = "delete the part and run the same badge.cluster.predict again, which makes what is missing"
