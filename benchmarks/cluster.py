@@ -43,7 +43,8 @@ def make_pool(folder: Path, rows: int, embedding: int) -> Path:
     """Outputs in parts, made once; the rows of later parts are those of the first, scaled one by one."""
     path = folder / f"pool-{rows}-{embedding}"
     identity = {"model": "made up", "pool": f"{rows}x{embedding}"}
-    if parts.begin(path, identity):
+    place = parts.place_of(path)
+    if parts.begin(place, identity):
         return path
     rng = np.random.default_rng(0)
     size = min(PART, rows)
@@ -55,12 +56,12 @@ def make_pool(folder: Path, rows: int, embedding: int) -> Path:
     made = []
     for start in range(0, rows, PART):
         count, key = min(PART, rows - start), f"{start:012d}"
-        found = parts.existing(path, key, identity)
+        found = parts.existing(place, key, identity)
         if found is None:
             scale = torch.from_numpy(np.random.default_rng(start).random((count, 1), dtype=np.float32) + 0.5)
-            found = parts.write(path, key, p[:count], (h[:count] * scale).half().numpy(), None, identity)
+            found = parts.write(place, key, p[:count], (h[:count] * scale).half().numpy(), None, identity)
         made.append(found)
-    parts.finish(path, made)
+    parts.finish(place, made)
     return path
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from itertools import combinations
 from statistics import median
 from typing import Any
 
@@ -10,7 +9,7 @@ from badge.labelling.board import tested
 from badge.labelling.people import People
 from badge.labelling.sources import Items
 from badge.learner import ActiveLearner
-from badge.learner.advice import cohen_kappa
+from badge.learner.advice import cohen_kappa, said_of_both
 
 #: disagreements that one page shows
 ROWS = 100
@@ -50,13 +49,10 @@ def agreement_of(votes: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     >>> found["pairs"][0]["kappa"], found["classes"][0], found["confused"]
     (0.4, {'name': 'a', 'pairs': 2, 'agreement': 0.5}, [{'one': 'a', 'other': 'b', 'count': 1}])
     """
-    both: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
-    for given in votes.values():
-        for one, other in combinations(sorted(given), 2):
-            both.setdefault((one, other), []).append((_key(given[one]), _key(given[other])))
+    both = said_of_both({by: _key(label) for by, label in given.items()} for given in votes.values())
     pairs = [
         {"one": one, "other": other, "items": len(said), "same": sum(a == b for a, b in said), "kappa": _kappa(said)}
-        for (one, other), said in sorted(both.items())
+        for (one, other), said in both.items()
     ]
     said = [pair for found in both.values() for pair in found]
     together = Counter(a for a, b in said if a == b)

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,19 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     ones, others = Counter(first), Counter(second)
     expected = sum(count * others[label] for label, count in ones.items()) / n**2
     return (observed - expected) / (1 - expected) if expected < 1 else math.nan
+
+
+def said_of_both(votes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[Any, Any]]]:
+    """What each pair of people said about the examples that both have labelled, sorted by name.
+
+    >>> said_of_both([{"ben": 0, "ann": 1}])
+    {('ann', 'ben'): [(1, 0)]}
+    """
+    both: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    for given in votes:
+        for one, other in combinations(sorted(given), 2):
+            both.setdefault((one, other), []).append((given[one], given[other]))
+    return dict(sorted(both.items()))
 
 
 @dataclass(frozen=True)
@@ -55,17 +69,11 @@ def agreement(votes: Mapping[Id, Mapping[str, Hashable]], pending: Mapping[Id, i
     ({1: 1.0, 2: 0.0, 3: 1.0}, 0.4, [2])
     """
     several = {id: given for id, given in votes.items() if len(given) > 1}
-    items: dict[Id, float] = {}
-    both: dict[tuple[str, str], tuple[list[Hashable], list[Hashable]]] = {}
-    for id, given in several.items():
-        pairs = list(combinations(sorted(given), 2))
-        items[id] = sum(given[a] == given[b] for a, b in pairs) / len(pairs)
-        for a, b in pairs:
-            ones, others = both.setdefault((a, b), ([], []))
-            ones.append(given[a])
-            others.append(given[b])
-    kappa = {pair: cohen_kappa(*both[pair]) for pair in sorted(both)}
-    counts = {pair: len(both[pair][0]) for pair in kappa}
+    pairs = {id: list(combinations(given.values(), 2)) for id, given in several.items()}
+    items = {id: sum(a == b for a, b in said) / len(said) for id, said in pairs.items()}
+    both = said_of_both(votes.values())
+    kappa = {pair: cohen_kappa(*zip(*said, strict=True)) for pair, said in both.items()}
+    counts = {pair: len(said) for pair, said in both.items()}
     ties = [id for id, given in several.items() if id in pending and len(given) >= pending[id]]
     return Agreement(items, kappa, counts, ties)
 

@@ -248,6 +248,8 @@ def _index(place: Place) -> dict[str, Any]:
     try:
         index: dict[str, Any] = json.loads(place.read([INDEX]).get(INDEX, b""))
         sound = {"format", "identity", "parts"} <= set(index)
+    except InputError:  # a ValueError too
+        raise
     except (OSError, ValueError):
         sound = False
     if not sound:
