@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+
 from pathlib import Path
 from typing import Any, overload
 
@@ -97,7 +98,11 @@ class Records(Sequence[Record]):
         return found if isinstance(index, slice) else found[0]
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self[:])
+        cold, hot = self._cold, list(self._hot)
+        if cold:
+            with self._path.open("rb") as file:
+                yield from (typed(decode(file.readline().rstrip(b"\n"))[1]) for _ in range(cold))
+        yield from hot
 
     def cool(self, size: int) -> None:
         """All events, which take `size` bytes of the file, are read from there from now on."""
