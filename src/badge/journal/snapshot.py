@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
 from pathlib import Path
 from typing import Any, overload
 
