@@ -92,8 +92,8 @@ def test_every_strategy_has_the_picks_of_one_machine(
 def test_what_is_wrong_with_a_shard_is_said_as_on_one_machine(tmp_path: Path, beside: None) -> None:
     p, h = np.full((5_000, 2), 0.5, dtype=np.float32), np.ones((5_000, 3), dtype=np.float32)
     h[4_500] = 1e30
-    parts.begin(place_of(tmp_path), {})
-    parts.finish(place_of(tmp_path), [parts.write(place_of(tmp_path), "0", p, h, None, {})])
+    parts.begin(tmp_path, {})
+    parts.finish(tmp_path, [parts.write(place_of(tmp_path), "0", p, h, None, {})])
     with pytest.raises(InputError, match="squared norms overflow float32"):
         badge.cluster.select_from(tmp_path, 5, shards=2)
     lock = threading.Lock()

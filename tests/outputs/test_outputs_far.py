@@ -50,11 +50,11 @@ def write(url: str, names: bool = True, only: int | None = None) -> tuple[badge.
     rng = np.random.default_rng(0)
     out = badge.Outputs.from_logits(rng.normal(size=(N, 3)), rng.normal(size=(N, 5)))
     p, h, ids = out.probabilities.numpy(), out.embeddings.numpy(), np.array([f"é{i}".encode() for i in range(N)])
-    assert not parts.begin(place_of(url), IDENTITY)
+    assert not parts.begin(url, IDENTITY)
     made = []
     for a in range(0, N, STEP) if only is None else [only]:
         at = slice(a, a + STEP)
-        made.append(parts.write(place_of(url), f"{a:03d}", p[at], h[at], ids[at] if names else None, IDENTITY))
+        made.append(parts.write(url, f"{a:03d}", p[at], h[at], ids[at] if names else None, IDENTITY))
     return out, made
 
 
@@ -69,8 +69,8 @@ def forget(tmp_path: Path) -> None:
 
 def test_rows_names_and_picks_are_those_of_one_piece(url: str, tmp_path: Path) -> None:
     whole, made = write(url)
-    parts.finish(place_of(url), made)
-    assert parts.begin(place_of(url), IDENTITY)  # all is there: nothing is to do
+    parts.finish(url, made)
+    assert parts.begin(url, IDENTITY)  # all is there: nothing is to do
     forget(tmp_path)
     out = badge.Outputs.load(url)
     assert out.directory == url and repr(out) == repr(whole) and copies(tmp_path) == []  # nothing was fetched
@@ -86,7 +86,7 @@ def test_rows_names_and_picks_are_those_of_one_piece(url: str, tmp_path: Path) -
 
 def test_a_copy_is_fetched_once_and_checked(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, made = write(url)
-    parts.finish(place_of(url), made)
+    parts.finish(url, made)
     out = badge.Outputs.load(url)
     files, root = fsspec.core.url_to_fs(url)
     files.pipe_file(f"{root}/part-020/ids.npy", b"other")  # the copy of the machine that wrote it is right
@@ -101,7 +101,7 @@ def test_a_copy_is_fetched_once_and_checked(url: str, tmp_path: Path, monkeypatc
     with pytest.raises(InputError, match=r"part-000 is missing: run the same badge.cluster.predict again"):
         badge.Outputs.load(url).embeddings[:3]
     assert not list((tmp_path / "cache" / "badge" / "outputs").glob(".part*"))
-    assert not parts.begin(place_of(url), IDENTITY)  # the next prediction makes what is missing
+    assert not parts.begin(url, IDENTITY)  # the next prediction makes what is missing
 
 
 def test_a_part_is_complete_or_absent(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_part_is_complete_or_absent(url: str, tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch, pytest.raises(Died):
         patch.setattr(far.Far, "write", dies)
         rng = np.random.default_rng(0)
-        parts.write(place_of(url), "020", np.full((20, 3), 1 / 3), rng.normal(size=(20, 5)), None, IDENTITY)
+        parts.write(url, "020", np.full((20, 3), 1 / 3), rng.normal(size=(20, 5)), None, IDENTITY)
     assert not list((tmp_path / "cache").rglob(".part*"))
     assert (
         parts.existing(place_of(url), "020", IDENTITY) is None
@@ -128,14 +128,14 @@ def test_a_part_is_complete_or_absent(url: str, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(InputError, match="is not finished"):
         badge.Outputs.load(url)
     with pytest.raises(InputError, match="part-020 is missing"):
-        parts.finish(place_of(url), [parts.Part("part-000", 20), parts.Part("part-020", 20)])
+        parts.finish(url, [parts.Part("part-000", 20), parts.Part("part-020", 20)])
     _, made = write_rest(url)
-    parts.finish(place_of(url), made)
+    parts.finish(url, made)
     assert len(badge.Outputs.load(url)) == N
     left = [name for name in far.Far(url).names() if name.startswith("part-")]
     assert left == ["part-000", "part-020", "part-040"]  # what another layout left is gone
     with pytest.raises(InputError, match="holds the outputs of another model"):
-        parts.begin(place_of(url), {"model": "other"})
+        parts.begin(url, {"model": "other"})
 
 
 def write_rest(url: str) -> tuple[badge.Outputs, list[parts.Part]]:
@@ -156,20 +156,20 @@ def test_what_cannot_be_reached_is_one_line(tmp_path: Path, bucket: str, monkeyp
             badge.Outputs.load(place)
         assert "\n" not in str(caught.value)
     with pytest.raises(WriteError, match="s3://no-such-bucket/pool cannot be written"):
-        parts.begin(place_of("s3://no-such-bucket/pool"), IDENTITY)
+        parts.begin("s3://no-such-bucket/pool", IDENTITY)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(MissingExtraError, match=r"gs:// needs gcsfs: pip install 'badge-learn\[gs\]'"):
         badge.Outputs.load("gs://bucket/pool")
     far.Far("memory://full").write("other.txt", b"")
     with pytest.raises(InputError, match=r"memory://full is not empty and holds no outputs in parts \(other.txt"):
-        parts.begin(place_of("memory://full"), IDENTITY)
+        parts.begin("memory://full", IDENTITY)
     with pytest.raises(InputError, match="out is given by its path, not by a URL"):
         badge.predict(torch.nn.Linear(2, 2), torch.zeros(3, 2), out="s3://bucket/pool")
 
 
 def test_the_index_says_all_that_opening_needs(url: str) -> None:
     _, made = write(url, names=False)
-    parts.finish(place_of(url), made)
+    parts.finish(url, made)
     index = json.loads(far.Far(url).read(["parts.json"])["parts.json"])
     assert [entry[:2] for entry in index["parts"]] == [["part-000", 20], ["part-020", 20], ["part-040", 10]]
     assert badge.Outputs.load(url).ids is None

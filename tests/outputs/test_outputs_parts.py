@@ -36,7 +36,7 @@ def make(path: Path, names: bool = True, kind: type = str) -> badge.Outputs:
     p, h = arrays()
     ids = np.array([f"é{i}" for i in range(N)]) if kind is str else np.arange(N) * 10
     stored = np.char.encode(ids, "utf-8") if kind is str else ids
-    assert not parts.begin(place_of(path), IDENTITY)
+    assert not parts.begin(path, IDENTITY)
     ends = np.cumsum(SIZES).tolist()
     made = {}
     for number in (2, 0, 3, 1):
@@ -44,7 +44,7 @@ def make(path: Path, names: bool = True, kind: type = str) -> badge.Outputs:
         made[number] = parts.write(
             place_of(path), f"{at.start:03d}", p[at], h[at], stored[at] if names else None, IDENTITY
         )
-    parts.finish(place_of(path), [made[i] for i in range(len(SIZES))])
+    parts.finish(path, [made[i] for i in range(len(SIZES))])
     return badge.Outputs(p, h)
 
 
@@ -91,24 +91,24 @@ def test_the_command_prints_the_names(kind: type, tmp_path: Path) -> None:
 def test_begun_and_continued(tmp_path: Path) -> None:
     p, h = arrays()
     path = tmp_path / "a" / "b"
-    assert not parts.begin(place_of(path), IDENTITY)
+    assert not parts.begin(path, IDENTITY)
     with pytest.raises(InputError, match="is not finished"):
         badge.Outputs.load(path)
-    first = parts.write(place_of(path), "0", p[:20], h[:20], None, IDENTITY)
+    first = parts.write(path, "0", p[:20], h[:20], None, IDENTITY)
     (path / ".part-2-dead").mkdir()  # what a killed worker leaves
-    parts.write(place_of(path), "9", p[:3], h[:3], None, IDENTITY)  # of another layout
-    assert not parts.begin(place_of(path), IDENTITY)
+    parts.write(path, "9", p[:3], h[:3], None, IDENTITY)  # of another layout
+    assert not parts.begin(path, IDENTITY)
     assert (
         parts.existing(place_of(path), "0", IDENTITY) == first and parts.existing(place_of(path), "2", IDENTITY) is None
     )
-    assert parts.write(place_of(path), "0", p[:20], h[:20], None, IDENTITY) == first  # two workers made the same part
-    parts.finish(place_of(path), [first, parts.write(place_of(path), "2", p[20:], h[20:], None, IDENTITY)])
-    assert parts.begin(place_of(path), IDENTITY)
+    assert parts.write(path, "0", p[:20], h[:20], None, IDENTITY) == first  # two workers made the same part
+    parts.finish(path, [first, parts.write(place_of(path), "2", p[20:], h[20:], None, IDENTITY)])
+    assert parts.begin(path, IDENTITY)
     assert sorted(f.name for f in path.iterdir()) == ["part-0", "part-2", "parts.json"]
     shutil.rmtree(path / "part-2")
-    assert not parts.begin(place_of(path), IDENTITY)
+    assert not parts.begin(path, IDENTITY)
     (path / "parts.json").unlink()
-    assert not parts.begin(place_of(path), IDENTITY)
+    assert not parts.begin(path, IDENTITY)
 
 
 def edit(file: Path, **changes: Any) -> None:
@@ -145,7 +145,7 @@ def test_parts_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
     cases.append((path, r"part-007 holds the outputs of another model than .*part-000"))
     path = broken("width")
     shutil.rmtree(path / "part-007")
-    parts.write(place_of(path), "007", p[7:8], h[7:8, :4], None, IDENTITY)
+    parts.write(path, "007", p[7:8], h[7:8, :4], None, IDENTITY)
     cases.append((path, r"part-007 has embeddings of 4 columns of float32, .*part-000 of 5 columns"))
     path = broken("names")
     (path / "part-038" / "ids.npy").unlink()
@@ -171,10 +171,10 @@ def test_parts_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_directory_for_something_else_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "a")
     with pytest.raises(InputError, match="holds the outputs of another model"):
-        parts.begin(place_of(tmp_path / "a"), IDENTITY | {"model": "other"})
+        parts.begin(tmp_path / "a", IDENTITY | {"model": "other"})
     with pytest.raises(InputError, match="part-000 holds the outputs of another model"):
         parts.existing(place_of(tmp_path / "a"), "000", IDENTITY | {"model": "other"})
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "photo.jpg").touch()
     with pytest.raises(InputError, match=r"is not empty and holds no outputs in parts \(photo.jpg"):
-        parts.begin(place_of(tmp_path / "b"), IDENTITY)
+        parts.begin(tmp_path / "b", IDENTITY)

@@ -20,7 +20,7 @@ def on_disk(path: Path, n: int, rows: int = 5_000) -> badge.Outputs:
     out = badge.Outputs.from_logits(3 * rng.normal(size=(n, 4)), rng.normal(size=(n, 8)) * rng.random((n, 1)) ** 2)
     p, h = out.probabilities.numpy().astype(np.float16), out.embeddings.numpy().astype(np.float16)
     identity = {"model": "made"}
-    parts.begin(place_of(path), identity)
+    parts.begin(path, identity)
     made = [
         parts.write(
             place_of(path),
@@ -32,7 +32,7 @@ def on_disk(path: Path, n: int, rows: int = 5_000) -> badge.Outputs:
         )
         for a in range(0, n, rows)
     ]
-    parts.finish(place_of(path), made)
+    parts.finish(path, made)
     return badge.Outputs.load(path)
 
 

@@ -88,10 +88,14 @@ class Near:
 
 
 Place = Near | Far
+#: a directory or URL as the caller gave it, or opened
+Given = str | os.PathLike[str] | Place
 
 
-def place_of(directory: str | os.PathLike[str], what: str = "a directory of outputs") -> Place:
+def place_of(directory: Given, what: str = "a directory of outputs") -> Place:
     """A directory, absolute, or a folder in an object store."""
+    if isinstance(directory, Near | Far):
+        return directory
     return Far(str(directory).rstrip("/")) if is_url(directory) else Near(path_of(directory, what).absolute())
 
 
@@ -99,8 +103,9 @@ def is_parts(place: Place) -> bool:
     return bool(place.read([INDEX]))
 
 
-def begin(place: Place, identity: dict[str, str]) -> bool:
+def begin(directory: Given, identity: dict[str, str]) -> bool:
     """Make the directory, or check that it is for the same outputs; whether all of its parts are there already."""
+    place = place_of(directory)
     there = place.names()
     if INDEX not in there:
         others = sorted(name for name in there if not name.startswith((".part", "part", ".badge-")))
@@ -124,7 +129,7 @@ def existing(place: Place, key: str, identity: dict[str, str]) -> Part | None:
 
 
 def write(
-    place: Place,
+    directory: Given,
     key: str,
     probabilities: NDArray[Any],
     embeddings: NDArray[Any],
@@ -133,7 +138,7 @@ def write(
     multilabel: bool = False,
 ) -> Part:
     """Write one part; it appears under its name when it is complete and on disk."""
-    name = f"part-{key}"
+    place, name = place_of(directory), f"part-{key}"
     hidden = place.scratch(name)
     writer = store.Writer(hidden, len(probabilities), {**identity, "part": key})
     writer.multilabel = multilabel
@@ -147,8 +152,9 @@ def write(
     return Part(name, len(probabilities), place.take(hidden, name))
 
 
-def finish(place: Place, parts: Sequence[Part]) -> None:
+def finish(directory: Given, parts: Sequence[Part]) -> None:
     """Check the parts and write the index. Delete the rest: remains of killed workers, parts of other layouts."""
+    place = place_of(directory)
     meta, named = _checked(place, parts)
     listed = [[part.name, part.rows, *([part.digest] if part.digest else [])] for part in parts]
     index: dict[str, Any] = {**_index(place), "parts": listed}
