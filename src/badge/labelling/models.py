@@ -247,9 +247,7 @@ def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     """
     path = Path(given)
     about: dict[str, dict[str, str]] = {}
-    is_file = (
-        len(path.name.encode()) <= LONGEST and path.is_file()
-    )  # a list of classes may be longer than a name may be
+    is_file = len(path.name.encode()) <= LONGEST and path.is_file()  # a list of classes may be longer than a name
     if path.suffix == ".csv" and is_file:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [{(k or "").strip(): (v or "").strip() for k, v in row.items()} for row in csv.DictReader(file)]

@@ -54,7 +54,7 @@ class Book:
                     at=self._time(),
                 )
             )
-            return self._replayed()
+            return self.ledger_at()
         start = None if self.journal.snapshot is None else restored(self.journal.snapshot.state, self.ids)
         unread = records if start is None else records[start.number :]
         pools = [record.pool for record in unread if isinstance(record, e.Header | e.NewPool)]
@@ -64,7 +64,7 @@ class Book:
         if self.ids.own is not None:
             spoken = mentioned(unread) | (set() if start is None else known_to(start))
             self.ids.gone = {id for id in spoken if id not in self.ids}
-        ledger = start or self._replayed()
+        ledger = start or self.ledger_at()
         if start is not None:
             start.replay(unread, path)
             self._kept = len(records) - len(unread)
@@ -90,7 +90,8 @@ class Book:
         if ledger.picks != PICKS_VERSION:
             yield e.NewPicks(version=PICKS_VERSION, at=self._time())
 
-    def _replayed(self, number: int | None = None) -> Ledger:
+    def ledger_at(self, number: int | None = None) -> Ledger:
+        """The ledger as it was after event `number`; None: after the last one."""
         path, records = self.journal.path, self.journal.records
         header = header_of(records, path, self.shared)
         assert header is not None
@@ -114,14 +115,10 @@ class Book:
         """The ledger, up to date with the journal: an interrupt may have come between writing an event and folding it in."""
         self.journal.settle()
         if self._ledger.busy:
-            self._ledger = self._replayed()
+            self._ledger = self.ledger_at()
         for record in self.journal.records[self._ledger.number :]:
             self._ledger.apply(record)
         return self._ledger
-
-    def ledger_at(self, number: int) -> Ledger:
-        """The ledger as it was after event `number`."""
-        return self._replayed(number)
 
     def look(self, at: Callable[[Ledger], Seen]) -> Seen:
         """One consistent look at the ledger."""

@@ -68,7 +68,8 @@ class Members:
     def __init__(self, runners: Sequence[Network | Estimator], passes: int | None = None) -> None:
         self.runners, self.passes = runners, passes
         self.entropies: list[Tensor] = []
-        self.layers: list[nn.Module] = [m for m in _modules(runners[0]) if isinstance(m, nn.modules.dropout._DropoutNd)]
+        modules = runners[0].model.modules() if isinstance(runners[0], Network) else ()
+        self.layers: list[nn.Module] = [m for m in modules if isinstance(m, nn.modules.dropout._DropoutNd)]
         if passes and not self.layers:
             raise ModelError(
                 "several passes differ by dropout, and the model has no dropout layers",
@@ -113,10 +114,6 @@ def _on(layers: list[nn.Module]) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.training = False
-
-
-def _modules(runner: Network | Estimator) -> Iterator[nn.Module]:
-    return runner.model.modules() if isinstance(runner, Network) else iter(())
 
 
 def _outputs(said: Said) -> Outputs:

@@ -126,9 +126,7 @@ class Far:
                     )
             (hidden / store.META).write_bytes(text)
             for array, changed in zip(store.ARRAYS, read_progress(hidden).changed, strict=True):
-                os.utime(
-                    hidden / f"{array}.npy", ns=(changed, changed)
-                )  # its digest is right: no need to read it again
+                os.utime(hidden / f"{array}.npy", ns=(changed, changed))  # its digest is right: it is trusted unread
             settle(hidden, target)
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
