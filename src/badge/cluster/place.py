@@ -22,7 +22,7 @@ ROOM_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Resources:
-    """Cores, GPUs and bytes of memory of each worker or shard; None where badge is to choose."""
+    """Cores, GPUs and bytes of memory of each worker or shard; None if badge is to choose."""
 
     num_cpus: float | None = None
     num_gpus: float | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lock_file(fd: int) -> bool:
-    """Take the exclusive lock of an open file without waiting; False where another holds it. OSError: no locks there."""
+    """Take the exclusive lock of an open file without waiting; False if another holds it. OSError: no locks there."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -95,7 +95,7 @@ def rewrite(file: Path, lines: Sequence[bytes], last: bool = True) -> None:
 
 
 def first_and_last(file: Path) -> tuple[Record, Record] | None:
-    """The first and the last event of a journal, without a look at the others; None where one of them is not sound."""
+    """The first and the last event of a journal, without a look at the others; None if one of them is not sound."""
     if not file.is_file():
         return None
     with file.open("rb") as stream:

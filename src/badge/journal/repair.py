@@ -24,7 +24,7 @@ class Repair:
 
     kept: int
     lost: list[int]
-    aside: Path | None  #: None where nothing was wrong
+    aside: Path | None  #: None if nothing was wrong
 
     def __str__(self) -> str:
         if self.aside is None:

@@ -196,7 +196,7 @@ class Exports:
         self.learner, self.items = learner, items
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every label in the order given. `by` names all who gave it; `votes` is empty where one person is asked."""
+        """Every label in the order given. `by` names all who gave it; `votes` is empty if one person is asked."""
         learner, team = self.learner, self.learner.team
         votes, seconds = learner.votes, team.seconds()
         last = {row.id: row for row in learner.history.rows}

@@ -73,7 +73,7 @@ class Desk:
         return {"saved": True, **self.session.remarks(item)}
 
     def link(self, person: str, role: str | None = None) -> Reply:
-        """The link of a person, made where there is none."""
+        """The link of a person, made if there is none."""
         made = self.people.add(person, role, renew=True)
         return {"saved": True, "name": made.name, "link": f"{self.home}/?token={made.token}"}
 

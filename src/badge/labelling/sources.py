@@ -66,7 +66,7 @@ def open_source(
     """The pool of a file or folder. `text`, `id`, `label` and `guess` name columns.
 
     Without `text` a column "text" is taken; a table that has none is labelled row by row. Without `id` a column "id" is
-    taken; where there is none, ids are positions.
+    taken; if there is none, ids are positions.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -60,7 +60,7 @@ def decide(ledger: Ledger, ids: Sequence[Id], labels: Sequence[Any], by: str) ->
 
 
 def relabel(ledger: Ledger, id: Any, label: Any, by: str | None = None) -> Checked | None:
-    """The event of correcting a label, or one person's; None where it is that already."""
+    """The event of correcting a label, or one person's; None if it is that already."""
     (plain,), by = ledger.ids.plain([id]), _person(by)
     code = ledger.classes.encode(label, plain)
     votes = ledger.votes.get(plain, {})

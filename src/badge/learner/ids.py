@@ -167,7 +167,7 @@ def as_list(values: Any, what: str) -> list[Any]:
 
 
 def _plain(value: Any) -> Id | None:
-    """An id as plain Python: times and UUIDs as text; None where it cannot be one."""
+    """An id as plain Python: times and UUIDs as text; None if it cannot be one."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, PurePath):
         return value.as_posix()

@@ -256,7 +256,7 @@ class ActiveLearner:
         """Add a class: its name, or nothing if classes are numbers. The trainer must be able to learn it.
 
         Args:
-            name: the new class; None where classes are numbers.
+            name: the new class; None if classes are numbers.
 
         Raises:
             InputError: there is such a class already.
@@ -323,7 +323,7 @@ class ActiveLearner:
 
     @property
     def withdrawn(self) -> dict[Id, Any]:
-        """Ids that have left the pool: {id: label}, None where they had none."""
+        """Ids that have left the pool: {id: label}, None if they had none."""
         return self._book.look(lambda now: {id: now.said(code) for id, code in now.withdrawn.items()})
 
     @property

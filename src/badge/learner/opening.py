@@ -33,7 +33,7 @@ class Settings:
 
 
 def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Header | None:
-    """The header of a journal; None where it is still to be written."""
+    """The header of a journal; None if it is still to be written."""
     others: set[type[e.Record]] = set()
     for record in records:
         if isinstance(record, e.Header):

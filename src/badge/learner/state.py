@@ -20,7 +20,7 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
 
 
 def restored(state: dict[str, Any], ids: Ids) -> Ledger | None:
-    """The ledger of a state; None where it is of another version of badge."""
+    """The ledger of a state; None if it is of another version of badge."""
     try:
         header = _thawed(state["header"])
         ledger = Ledger(ids, Classes(header.classes, header.multilabel))

@@ -109,7 +109,7 @@ def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
 
 
 def _linked(calls: list[Call], part: Tensor) -> Any:
-    """The last call that a part follows from, and how; None where there is none."""
+    """The last call that a part follows from, and how; None if there is none."""
     links = [(call, link(call, part)) for call in calls]
     found = [(call, kind) for call, kind in links if kind is not None]
     return next((pair for pair in found if pair[1] == "logits"), found[-1]) if found else None

@@ -169,7 +169,7 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
 
 
 def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:
-    """Examples of one number each as an array [n]; None where they are anything else."""
+    """Examples of one number each as an array [n]; None if they are anything else."""
     if isinstance(column, Tensor):
         column = on_host(column) if column.ndim == 1 else None
     elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):

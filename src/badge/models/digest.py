@@ -53,7 +53,7 @@ def sample_of(rows: int) -> NDArray[np.int64]:
 
 
 def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
-    """A digest of some items; None where one of them differs from look to look.
+    """A digest of some items; None if one of them differs from look to look.
 
     The random state is set before each look, so that most datasets that augment at random give the same items each time.
     A dataset with its own generator does not: then its items cannot identify it.

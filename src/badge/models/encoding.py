@@ -29,7 +29,7 @@ PAIRS = (
 
 
 def positions_of(model: nn.Module) -> int | None:
-    """The longest input that a transformer has positions for; None where it does not say."""
+    """The longest input that a transformer has positions for; None if it does not say."""
     said = getattr(getattr(model, "config", None), "max_position_embeddings", None)
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from behind the padding's number
@@ -40,7 +40,7 @@ def positions_of(model: nn.Module) -> int | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A tokenizer, an image processor or any function of a list of examples; None where inputs are numbers already."""
+    """A tokenizer, an image processor or any function of a list of examples; None if inputs are numbers already."""
 
     call: Any = None
     longest: int | None = None  # tokens

@@ -235,8 +235,7 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | SparseRows | str:
 
 
 def lacks_embedding(estimator: Any, pool: Any) -> str:
-    """Why trees that are yet to be fitted will have no embeddings of this pool; empty where they will, or where it cannot
-    be told before."""
+    """Why trees that are yet to be fitted will have no embeddings of this pool; empty if they will, or may."""
     if not type(estimator).__module__.startswith(TREES) or not hasattr(pool, "shape"):
         return ""
     found = _embedding(estimator, pool, pool.shape[0])

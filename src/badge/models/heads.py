@@ -148,7 +148,7 @@ def kept_tokens(output: Tensor, logits: Tensor, mask: Tensor | None) -> Tensor |
 
 
 def link(call: Call, logits: Tensor) -> str | None:
-    """How `logits`, what the model returned, follows from the output of a call; None where it does not."""
+    """How `logits`, what the model returned, follows from the output of a call; None if it does not."""
     if same(call.output, logits) or kept_tokens(call.output, logits, None) is not None:
         return "logits"
     if call.output.numel() != logits.numel() or call.output.shape[0] != logits.shape[0]:

@@ -156,7 +156,7 @@ class Far:
             yield _opened(self.url)
         except (BadgeError, FileNotFoundError):
             raise
-        except Exception as error:  # each kind of store has errors of its own
+        except Exception as error:  # each kind of store has its own errors
             raise InputError(f"{self} cannot be read: {in_short(error)}") from error
 
     @contextmanager

@@ -100,12 +100,12 @@ class Outputs:
 
     @property
     def probabilities(self) -> Tensor:
-        """[N, C]; an error where there are none."""
+        """[N, C]; an error if there are none."""
         return self._there(self._p, "probabilities")
 
     @property
     def embeddings(self) -> Tensor:
-        """[N, D]; an error where there are none."""
+        """[N, D]; an error if there are none."""
         return self._there(self._h, "embeddings")
 
     @property
@@ -151,7 +151,7 @@ class Outputs:
 
     @classmethod
     def from_logits(cls, logits: Any, embeddings: Any = None, multilabel: bool = False) -> Outputs:
-        """Outputs of raw scores: softmax over the classes, or the sigmoid where there is one column or one per label.
+        """Outputs of raw scores: softmax over the classes, or the sigmoid if there is one column or one per label.
 
         Args:
             logits: [N, C] scores before softmax; [N, 1] of a binary problem.
@@ -236,7 +236,7 @@ class Outputs:
 
     @property
     def classes(self) -> int:
-        """Number of classes (2 where there is one probability column), or of labels."""
+        """Number of classes (2 if there is one probability column), or of labels."""
         columns = self.probabilities.shape[1]
         return columns if self.multilabel else max(2, columns)
 

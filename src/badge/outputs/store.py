@@ -2,7 +2,7 @@
 
     dir/outputs.json         format, shapes, whose outputs these are
     dir/probabilities.npy    [N, C]
-    dir/embeddings.npy       [N, D]; without columns where there are none, and outputs.json says why
+    dir/embeddings.npy       [N, D]; without columns if there are none, and outputs.json says why
     dir/progress             rows that are safely on disk, and their checksums
     dir/.badge-lock          held by the process that writes
 

@@ -123,7 +123,7 @@ def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | No
 
     The distance is the range of the curves at a label count, as a ratio of errors (so that late differences between
     small errors count too), smoothed by a running median of five. A steep start would squeeze the rest, so the window
-    begins where its height is at most STEEP times the curves' distance. None where fewer than two curves overlap.
+    begins where its height is at most STEEP times the curves' distance. None if fewer than two curves overlap.
     """
     shared = [line.x for line in lines]
     grid = shared[0] if shared else np.empty(0)

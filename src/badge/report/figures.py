@@ -41,7 +41,7 @@ def learning_curves(
     Args:
         results: what `badge.stats.load` gave.
         path: the file to write; None: only the figure.
-        setting: data, model and batch size; may be left out where there is one.
+        setting: data, model and batch size; may be left out if there is one.
         strategies: names; None: all of the results.
         zoom: show the part where the strategies differ most.
 

@@ -149,7 +149,7 @@ def unit(features: Features, ids: Tensor) -> Rows:
 
 
 def factorised(members: Rows) -> Tensor | None:
-    """The Cholesky factor of the Gram matrix; None where a row depends on those before it, up to rounding."""
+    """The Cholesky factor of the Gram matrix; None if a row depends on those before it, up to rounding."""
     factor, failed = torch.linalg.cholesky_ex(members.gram(members))
     return None if int(failed) or float(factor.diagonal().min()) ** 2 <= INDEPENDENT else factor
 
@@ -166,7 +166,7 @@ def invert(members: Rows) -> Tensor:
 
 
 def uniform_rows(features: Features, k: int, rng: np.random.Generator) -> Tensor | None:
-    """The first k linearly independent rows of a random order; None where that takes too many rows to find.
+    """The first k linearly independent rows of a random order; None if that takes too many rows to find.
 
     This is a uniform set if its determinant is positive. Otherwise dependent rows are replaced.
     """

@@ -1,7 +1,7 @@
 """Cold start: the first batch, before any label and so before any model, from embeddings of a pretrained backbone.
 
 `kmeanspp` and `typiclust` do not look at probabilities: `badge.Outputs(embeddings=z)` is all they need. They go on from
-labelled examples where there are some (`labeled=`, or `exclude=`). `auto` is one strategy for every budget.
+labelled examples if there are some (`labeled=`, or `exclude=`). `auto` is one strategy for every budget.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ A strategy declares three things, so that nothing else is computed, gathered or 
     blocks   it reads rows block by block, `outputs.embeddings[a:b]` or by positions; without this it is given tensors
     labeled  whether it is given the `Outputs` of the labelled examples: "no", "if any", or "required"
 
-One that declares nothing is given everything: tensors of both, and the labelled outputs where there are any. With `blocks` a
+One that declares nothing is given everything: tensors of both, and the labelled outputs if there are any. With `blocks` a
 pool on disk stays on disk, and `[:]` makes a tensor of all rows.
 """
 

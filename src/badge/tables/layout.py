@@ -68,7 +68,7 @@ class Layout:
 
 
 def detect(content: bytes, told: Told = NOTHING, names: Collection[str] | None = None, file: object = "it") -> Layout:
-    """The layout of a table. An error where it cannot be told whether the first row is a header.
+    """The layout of a table. An error if it cannot be told whether the first row is a header.
 
     With `names`, the first row is a header exactly where it has one of them, or begins with an unnamed column.
 

@@ -52,7 +52,7 @@ class Trainer:
         target: training accuracy that ends the training.
         max_epochs: most epochs, of all attempts together.
         patience: epochs without a better training accuracy before a new attempt.
-        device: where to train; None: CUDA where there is one, else the CPU.
+        device: where to train; None: CUDA if there is one, else the CPU.
 
     >>> import badge, numpy as np
     >>> from badge.training.networks import mlp

@@ -1,7 +1,7 @@
 """One round: read the project, train, pick, put the picks first. `watch` runs rounds while people annotate.
 
 Label Studio serves a project with "Uncertainty sampling" by rising prediction score, among the tasks with predictions of
-the project's current model version, and at random where there are none. So each pick gets a prediction with its place as the
+the project's current model version, and at random if there are none. So each pick gets a prediction with its place as the
 score, and no other task has one. The project's model version is set to theirs, and the predictions of earlier rounds go. With
 several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
 """
