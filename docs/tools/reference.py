@@ -33,6 +33,7 @@ INNER = {
     "map",
     "only",
     "with_probabilities",
+    "reach",
     "with_notes",
     "keep",
     "derived",
