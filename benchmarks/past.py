@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,7 +125,41 @@ def peers() -> None:
             )
 
 
-NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans", "peers")
+def mixtures(whole: Outputs, n: int, folder: Path) -> Outputs:
+    """n rows on disk, in float32: mixtures of two rows that the network calls the same."""
+    rng = np.random.default_rng(0)
+    order = whole.probabilities.argmax(dim=1).argsort(stable=True)
+    files = [folder / "probabilities.npy", folder / "embeddings.npy"]
+    arrays = [whole.probabilities[order], whole.embeddings[order]]
+    maps = [np.lib.format.open_memmap(f, "w+", np.float32, (n, x.shape[1])) for f, x in zip(files, arrays, strict=True)]
+    for start in range(0, n, 50_000):
+        i = torch.from_numpy(rng.integers(len(order), size=min(50_000, n - start)))
+        j = (i + torch.from_numpy(rng.integers(-3000, 3000, size=len(i)))).clamp(0, len(order) - 1)
+        share = torch.from_numpy(rng.uniform(0, 0.5, size=(len(i), 1)).astype(np.float32))
+        for to, x in zip(maps, arrays, strict=True):
+            to[start : start + len(i)] = torch.lerp(x[i], x[j], share).numpy()
+    del maps
+    return Outputs(*(np.load(f, mmap_mode="r") for f in files))
+
+
+def million(whole: Outputs, labeled: Outputs, n: int = 1_000_000) -> None:
+    """Wall seconds on two threads, pool on disk."""
+    torch.set_num_threads(2)
+    with tempfile.TemporaryDirectory() as folder:
+        pool = mixtures(whole, n, Path(folder))
+        for name in ("bait-binary", "uherding"):
+            begin = time.perf_counter()
+            get(name)(pool, K, np.random.default_rng(0), labeled=labeled)
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            took = time.perf_counter() - begin
+            print(
+                f"{name}, {n:,} rows on disk, k = {K}, two threads: {took:.0f} s, peak memory {grown:.2f} GB",
+                flush=True,
+            )
+    torch.set_num_threads(1)
+
+
+NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans", "peers", "million")
 
 
 def main(names: list[str]) -> None:
@@ -141,6 +177,8 @@ def main(names: list[str]) -> None:
                 cold_start()
             elif name == "peers":
                 peers()
+            elif name == "million":
+                million(pool, labeled)
             elif name.startswith("bait"):
                 fisher(name, pool, labeled)
             else:
