@@ -19,8 +19,8 @@ from badge import samplers
 from badge.core.rng import generator
 from badge.features import gradient_embedding
 from badge.outputs import Outputs
+from badge.samplers.plain import plain_kcenter
 from badge.strategies.choose import select_from
-from benchmarks.plain import plain_kcenter
 
 __all__ = ["CONTENDERS", "Contender", "Pick", "residual"]
 

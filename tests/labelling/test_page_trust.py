@@ -117,7 +117,7 @@ def test_half_a_character_is_refused_before_the_journal(client: Any) -> None:
     item = post(client, "/api/next", {"client": "c", "name": "ann"}).json()
     body = {"request": "r", "client": "c", "name": "ann", "id": item["id"], "shown": item["shown"], "label": "good"}
     for field in ("request", "client", "name", "id", "label", "shown"):
-        assert post(client, "/api/answer", {**body, field: "x\ud800"}).status_code in (400, 409), field
+        assert post(client, "/api/answer", {**body, field: "x\ud800"}).status_code == 400, field
     assert post(client, "/api/skip", {**body, "reason": "x\ud83d"}).status_code == 400
     assert post(client, "/api/next", {"client": "c", "name": "a\x00nn"}).status_code == 400
     told = badge.journal.read(client.session.learner._journal.path)
@@ -130,6 +130,15 @@ def test_names_are_trimmed_and_composed() -> None:
     for bad in ("", "  ", "a\ud800", "a\nb", "x" * 201):
         with pytest.raises(InputError):
             plain_name(bad)
+
+
+def test_half_a_character_never_reaches_the_journal(tmp_path: Path) -> None:
+    with badge.ActiveLearner(["a", "b", "c"], Texts(2), classes=["x", "y"], journal=tmp_path / "j") as learner:
+        with pytest.raises(InputError, match="name of whoever labelled"):
+            learner.tell([0], ["x"], by="half \ud800", unasked=True)
+        with pytest.raises(InputError, match="a reason is a text"):
+            learner.skip([0], "half \ud800")
+    assert len(badge.journal.read(tmp_path / "j")) == 1
 
 
 # -- odd requests ------------------------------------------------------------------------------------------------------

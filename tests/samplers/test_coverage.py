@@ -14,7 +14,7 @@ from badge.errors import InputError
 from badge.samplers import Ball, Gauss, boxes, coverage
 from badge.samplers import cover as blocks
 from badge.samplers.cover import Cover
-from benchmarks.plain import plain_coverage
+from badge.samplers.plain import plain_coverage
 
 module = sys.modules["badge.samplers.coverage"]
 

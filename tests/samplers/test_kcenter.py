@@ -17,8 +17,8 @@ import badge
 from badge.samplers import kcenter
 from badge.samplers.envelope import SEGMENT
 from badge.samplers.kcenter import kcenter_over
+from badge.samplers.plain import plain_kcenter
 from badge.testing.laws import sq_dists
-from benchmarks.plain import plain_kcenter
 from laws import TINY, force_sketch, tuned
 from local_shards import LocalShards
 

@@ -17,9 +17,9 @@ from badge.features import Features
 from badge.features.rows import resolution
 from badge.samplers import kmeanspp
 from badge.samplers.nearest import Tuning
+from badge.samplers.plain import plain_kmeanspp
 from badge.testing.laws import chi_square, kmeanspp_law, tally
 from badge.testing.pools import SMALL
-from benchmarks.plain import plain_kmeanspp
 from laws import ACCEPTED, REJECTED, TINY, force_sketch, tuned, two_sample
 
 module = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function

@@ -10,8 +10,8 @@ import torch
 
 import badge
 from badge.errors import InputError
+from badge.samplers.plain import plain_bait
 from badge.strategies.bait import bait, bait_binary
-from benchmarks.plain import plain_bait
 
 RNG = np.random.default_rng
 

@@ -15,9 +15,9 @@ import badge
 from badge.core.catalog import ONE_PASS, spec
 from badge.errors import InputError, UnknownNameError
 from badge.samplers import topk
+from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.strategies import ALBL, NAMES, PAPER
 from badge.testing.laws import chi_square
-from benchmarks.plain import plain_kcenter, plain_kmeanspp
 from laws import ACCEPTED
 
 core_rows = importlib.import_module("badge.core.rows")

@@ -9,8 +9,8 @@ import torch
 import badge
 from badge.samplers import lloyd as module
 from badge.samplers.lloyd import lloyd_from
+from badge.samplers.plain import plain_lloyd
 from badge.strategies.wkmeans import nearest_distinct, wkmeans
-from benchmarks.plain import plain_lloyd
 
 RNG = np.random.default_rng
 

@@ -19,10 +19,10 @@ from badge.errors import InputError, RankError
 from badge.features import Features
 from badge.samplers import kcenter, kdpp, kmeanspp, topk
 from badge.samplers.checks import sampler
+from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.testing import check_sampler, check_strategy, kdpp_law, kmeanspp_law
 from badge.testing.laws import Law
 from badge.testing.pools import SMALL, made
-from benchmarks.plain import plain_kcenter, plain_kmeanspp
 
 
 @sampler

@@ -45,6 +45,13 @@ TEXTS, LOOSE = {"request", "client", "name", "reason", "text", "role", "person"}
 NOT_YOURS = "Your link does not allow that: ask whoever started the server."
 
 
+class Json(JSONResponse):
+    """JSON in UTF-8, also of a pool that holds half of a surrogate pair."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
 def _visitor(request: Request) -> Visitor:
     """Who sent the request: `Guard` has found out."""
     visitor: Visitor = request.scope["visitor"]
@@ -56,14 +63,14 @@ def _writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label
 
     async def endpoint(request: Request) -> Response:
         if role not in _visitor(request).may:
-            return JSONResponse({"refused": NOT_YOURS}, status_code=403)
+            return Json({"refused": NOT_YOURS}, status_code=403)
         try:
             values = _fields(await request.body(), names, _visitor(request))
-            return JSONResponse(await run_in_threadpool(partial(call, **values)))
+            return Json(await run_in_threadpool(partial(call, **values)))
         except Refused as refused:
-            return JSONResponse({"refused": str(refused)}, status_code=409)
+            return Json({"refused": str(refused)}, status_code=409)
         except (BadgeError, ValueError) as error:
-            return JSONResponse({"error": _plain(error)}, status_code=400)
+            return Json({"error": _plain(error)}, status_code=400)
 
     return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
 
@@ -73,12 +80,12 @@ def _reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Ro
 
     def endpoint(request: Request) -> Response:
         if role not in _visitor(request).may:
-            return JSONResponse({"error": NOT_YOURS}, status_code=403)
+            return Json({"error": NOT_YOURS}, status_code=403)
         try:
             found = call(request)
         except (BadgeError, ValueError, OSError) as error:
-            return JSONResponse({"error": _plain(error)}, status_code=404)
-        return found if isinstance(found, Response) else JSONResponse(found)
+            return Json({"error": _plain(error)}, status_code=404)
+        return found if isinstance(found, Response) else Json(found)
 
     return Route(path, endpoint)
 
@@ -119,7 +126,7 @@ class Views:
             raise InputError("there are labels.csv and labels.jsonl")
         media = "text/csv" if kind == "csv" else "application/x-ndjson"
         headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
-        return Response(made(), media_type=media, headers=headers)
+        return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
 
 
 def _static_file(request: Request) -> Response:
@@ -218,6 +225,9 @@ def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, 
     """The named fields of a JSON object; those with ? may be missing. Texts are trimmed and valid Unicode."""
     try:
         given = json.loads(body)
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("the request holds half of a character (a lone surrogate)") from None
     except (ValueError, RecursionError):
         raise InputError("the request is not JSON") from None
     if not isinstance(given, dict):

@@ -126,13 +126,16 @@ def _check_tellable(ledger: Ledger, id: Id, unasked: bool) -> None:
 
 def _person(by: Any) -> str | None:
     what = "by= is the name of whoever labelled, a text"
-    if isinstance(by, str) and not by:
-        raise InputError(f"{what}, not ''")
-    return _text(by, what)
+    name = _text(by, what)
+    if name == "":
+        raise InputError(f"{what}, not {name!r}")
+    return name
 
 
 def _text(value: Any, what: str) -> str | None:
-    """A text for the journal, or None."""
-    if value is not None and not isinstance(value, str):
+    """A text for the journal, or None; half of a surrogate pair is refused."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or any("\ud800" <= sign <= "\udfff" for sign in value):
         raise InputError(f"{what}, not {value!r:.60}")
-    return None if value is None else str(value)  # numpy's texts too
+    return str(value)  # numpy's texts too

@@ -1,6 +1,6 @@
 """Samplers: pure functions of (features, k, rng) that return k distinct positions in pick order.
 
-`topk` takes scores in place of features.
+`topk` takes scores in place of features. The plain loops that the fast samplers are tested against are in `plain`.
 """
 
 from badge.samplers.cover import Ball, Gauss
