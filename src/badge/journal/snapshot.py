@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from badge.core.writing import replacing
 from badge.errors import BadgeError
 from badge.journal.events import Record
@@ -76,10 +79,11 @@ def forget_snapshot(journal: Path) -> None:
 
 
 class Records(Sequence[Record]):
-    """The events of a journal. The first `cold` of them stay in the file until one of these is looked at."""
+    """The events of a journal: the first `cold` of them stay in the file and are read when they are looked at."""
 
     def __init__(self, path: Path, cold: int, size: int, hot: list[Record]) -> None:
         self._path, self._cold, self._size, self._hot = path, cold, size, hot
+        self._ends: NDArray[np.int64] | None = None  # ends of the lines in the file, found when one is looked at
 
     def __len__(self) -> int:
         return self._cold + len(self._hot)
@@ -89,29 +93,23 @@ class Records(Sequence[Record]):
     @overload
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        places = range(len(self))[index]
-        some = places if isinstance(places, range) else range(places, places + 1)
-        if some and min(some[0], some[-1]) < self._cold:
-            self._warm()
-        found = [self._hot[place - self._cold] for place in some]
-        return found if isinstance(index, slice) else found[0]
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            return list(self._between(start, stop))[::step] if step > 0 else [self[i] for i in range(start, stop, step)]
+        number = range(len(self))[index]
+        return self._hot[number - self._cold] if number >= self._cold else next(self._read(number, number + 1))
 
     def __iter__(self) -> Iterator[Record]:
-        cold, hot = self._cold, list(self._hot)
-        if cold:
-            with self._path.open("rb") as file:
-                yield from (typed(decode(file.readline().rstrip(b"\n"))[1]) for _ in range(cold))
-        yield from hot
+        return self._between(0, len(self))
+
+    def __reversed__(self) -> Iterator[Record]:
+        yield from reversed(list(self._hot))
+        for stop in range(self._cold, 0, -1000):
+            yield from reversed(list(self._read(max(0, stop - 1000), stop)))
 
     def cool(self, size: int) -> None:
         """All events, which take `size` bytes of the file, are read from there from now on."""
-        self._cold, self._size, self._hot = len(self), size, []
-
-    def _warm(self) -> None:
-        """Read the events that are still in the file."""
-        with self._path.open("rb") as file:
-            lines = file.read(self._size).splitlines()
-        self._cold, self._hot = 0, [*(typed(decode(line)[1]) for line in lines), *self._hot]
+        self._cold, self._size, self._hot, self._ends = len(self), size, [], None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -124,3 +122,25 @@ class Records(Sequence[Record]):
     def replace_from(self, count: int, records: Sequence[Record]) -> None:
         """Events from number `count` on are these."""
         self._hot[count - self._cold :] = records
+
+    def _between(self, start: int, stop: int) -> Iterator[Record]:
+        if start < self._cold:
+            yield from self._read(start, min(stop, self._cold))
+        yield from self._hot[max(0, start - self._cold) : max(0, stop - self._cold)]
+
+    def _read(self, start: int, stop: int) -> Iterator[Record]:
+        if self._ends is None and start:
+            self._ends = _line_ends(self._path, self._size)
+        with self._path.open("rb") as file:
+            file.seek(0 if self._ends is None or not start else int(self._ends[start - 1]))
+            for _ in range(start, stop):
+                yield typed(decode(file.readline().rstrip(b"\n"))[1])
+
+
+def _line_ends(path: Path, size: int) -> NDArray[np.int64]:
+    found, place = [], 0
+    with path.open("rb") as file:
+        while place < size and (block := file.read(min(BLOCK, size - place))):
+            found.append(np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10) + place + 1)
+            place += len(block)
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)

@@ -160,7 +160,10 @@ def as_list(values: Any, what: str) -> list[Any]:
     """The values of a list, an array, a tensor or a column. A single value, such as one text, is refused."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = values.astype("M8[us]")  # else times in nanoseconds become whole numbers
-    plain = values.tolist() if hasattr(values, "tolist") else values
+    try:
+        plain = values.tolist() if hasattr(values, "tolist") else values
+    except (RuntimeError, NotImplementedError) as error:  # a tensor that is sparse, or holds no numbers
+        raise InputError(f"{what} cannot be read: {error}") from None
     if isinstance(plain, str | bytes) or not isinstance(plain, Iterable):
         raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
     return list(plain)

@@ -1,7 +1,7 @@
 """Cold start: the first batch, before any label and so before any model, from embeddings of a pretrained backbone.
 
 `kmeanspp` and `typiclust` do not look at probabilities: `badge.Outputs(embeddings=z)` is all they need. They go on from
-labelled examples if there are some (`labeled=`, or `exclude=`). `auto` is one strategy for every budget.
+labelled examples if there are some (`labeled=`, or `exclude=`).
 """
 
 import numpy as np
@@ -14,7 +14,6 @@ from badge.core.rows import RowSource
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import least_mean_distance, lloyd
-from badge.strategies.coverage import uherding
 from badge.strategies.protocol import Picks, listed
 
 #: K of the K nearest neighbours that typicality looks at, the clusters at most, and the size from which one is too small:
@@ -83,23 +82,3 @@ def most_typical(features: Dense, rows: Tensor, squared: bool = False) -> int:
         return 0
     neighbours = max(1, min(NEIGHBOURS, len(rows) // 2))
     return least_mean_distance(features, rows, neighbours, squared)
-
-
-@listed("auto")
-def auto(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
-    """`typiclust` before there is a label, then `uherding`.
-
-    The rule was fixed before the runs of docs/which-strategy.md. On the data sets that were not looked at before, it is
-    within a point of the best pair of first batch and strategy at low, middle and high budgets.
-
-    A learner with embeddings (a `Frozen` trainer, or `embeddings=`) picks its first batch this way too. Time grows with the
-    square of the pool: above some 50,000 examples take one that compares no pairs, e.g. power-marg or wkmeans.
-
-    >>> import badge
-    >>> out = badge.Outputs(embeddings=[[0.0], [0.1], [9.0], [9.1]])
-    >>> sorted(i // 2 for i in badge.select_from(out, k=2, strategy="auto").tolist())
-    [0, 1]
-    """
-    if labeled is None or not len(labeled):
-        return typiclust(outputs, k, rng)
-    return uherding(outputs, k, rng, labeled=labeled)
