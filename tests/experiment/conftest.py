@@ -1,4 +1,4 @@
-"""Cells that were run one after another, for the tests of this folder to compare with."""
+"""Cells that were run one after another, for the tests of this folder to compare with; workers that start at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from badge.experiment import Serial, run_cells
+from forks import FORKS
 from small_cells import quiet, variants
 
 
@@ -17,3 +18,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = variants(seeds=2)
     assert run_cells(cells, folder, Serial(), quiet(cells)) == []
     return folder
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forked, not spawned: for tests of what workers do, not of how they start."""
+    monkeypatch.setattr("badge.experiment.executor.multiprocessing.get_context", lambda method: FORKS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,9 @@ from badge import stats
 from badge.cli import app
 from badge.errors import InputError
 from badge.experiment import Cell, Processes, Serial, finished, run_cell, run_cells
-from forks import FORKS
 from small_cells import CELL, quiet, variants
 
-
-@pytest.fixture(autouse=True)
-def workers_that_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forked, not spawned: what they do is tested here, not how they start."""
-    context: Callable[[str], Any] = lambda method: FORKS  # noqa: E731
-    monkeypatch.setattr("badge.experiment.executor.multiprocessing.get_context", context)
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 def test_tracebacks_are_kept_beside_the_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

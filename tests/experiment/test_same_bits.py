@@ -15,6 +15,7 @@ from badge.experiment import Cell, Outcome, Processes, Serial, finished, journal
 from small_cells import CELL, content, quiet, rounds, variants
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_parallel_gives_the_same_bits_as_serial(reference: Path, tmp_path: Path) -> None:
     cells = variants(seeds=2)
     assert run_cells(cells, tmp_path, Processes(2), quiet(cells)) == []

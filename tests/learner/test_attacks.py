@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,24 +15,17 @@ import numpy as np
 import pytest
 
 from badge.errors import InputError, JournalError
+from forks import printed
 from small_loop import TRUTH, Trainer, X, learner, ledger_in, quietly_read
 
 SUPPORT = Path(__file__).parents[1] / "support"
-ENVIRONMENT = {
-    **os.environ,
-    "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join([str(SUPPORT.parents[1] / "src"), str(SUPPORT)]),
-}
 
 
 def script(name: str, folder: Path, times: int) -> dict[str, int]:
     """A hundredth of the long run that docs/loop.md reports; in memory where there is such a place, to spare the disk."""
     place = "/dev/shm" if Path("/dev/shm").is_dir() else folder
     with tempfile.TemporaryDirectory(dir=place) as quick:
-        command = [sys.executable, str(SUPPORT / name), quick, "--times", str(times)]
-        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+        return printed(SUPPORT / name, quick, "--times", times)
 
 
 def test_eight_threads_tell_one_learner(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -16,7 +15,8 @@ import httpx
 import pytest
 
 import badge
-from pages import SOURCE, free_port
+from forks import FORKS
+from pages import free_port
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 
@@ -24,15 +24,21 @@ PAGE = Path(__file__).parents[2] / "docs" / "web-service.md"
 CLIENTS, EACH = 16, 12
 
 
+def serve(folder: Path, port: int) -> None:
+    import uvicorn
+
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    uvicorn.run("service:app", port=port, log_level="warning")
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[str]:
     program = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     (tmp_path / "service.py").write_text(program, encoding="utf-8")
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "service:app", "--port", str(port), "--log-level", "warning"]
-    environment = {**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"}
-    with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    server = FORKS.Process(target=serve, args=(tmp_path, port))
+    server.start()
     home = f"http://127.0.0.1:{port}"
     end = time.monotonic() + 60
     while True:
@@ -40,11 +46,11 @@ def home(tmp_path: Path) -> Iterator[str]:
             httpx.get(f"{home}/docs")
             break
         except httpx.TransportError:
-            assert server.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
+            assert server.is_alive() and time.monotonic() < end
             time.sleep(0.1)
     yield home
     server.terminate()
-    server.wait(30)
+    server.join(30)
 
 
 def test_the_service_under_load(home: str, tmp_path: Path) -> None:

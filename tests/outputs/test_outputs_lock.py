@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from torch import nn
 import badge
 from badge.errors import InputError
 from badge.outputs.store import Writer
+from forks import FORKS
 
 X = torch.arange(200.0).reshape(40, 5) / 100
 
@@ -54,25 +53,24 @@ def test_a_directory_that_is_being_written_is_refused(tmp_path: Path) -> None:
     assert len(again) == 40
 
 
-HOLD = """
-import sys, time, numpy as np
-from badge.outputs.store import Writer
-writer = Writer(sys.argv[1], 10, {})
-writer.write(np.full((4, 2), 0.5, np.float32), np.zeros((4, 3), np.float32))
-writer.flush()
-print("held", flush=True)
-time.sleep(60)
-"""
+def hold(folder: Path, held: Connection) -> None:
+    writer = Writer(folder, 10, {})
+    writer.write(np.full((4, 2), 0.5, np.float32), np.zeros((4, 3), np.float32))
+    writer.flush()
+    held.send("held")
+    time.sleep(60)
 
 
 def test_the_lock_goes_with_its_process_and_work_goes_on(tmp_path: Path) -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", HOLD, str(tmp_path / "o")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stdout is not None and process.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match="is being written"):
-            Writer(tmp_path / "o", 10, {})
-        process.send_signal(signal.SIGKILL)
+    held, theirs = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=hold, args=(tmp_path / "o", theirs))
+    process.start()
+    theirs.close()
+    assert held.recv() == "held"
+    with pytest.raises(InputError, match="is being written"):
+        Writer(tmp_path / "o", 10, {})
+    process.kill()
+    process.join()
     writer = Writer(tmp_path / "o", 10, {})
     assert writer.done == 4
     writer.close()

@@ -6,8 +6,8 @@ import copy
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from badge.models import sinks
 from badge.models.digest import whole_digest
 from badge.models.pools import open_pool
 from badge.outputs import store as outputs_store
+from forks import FORKS
 
 N = 31
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
@@ -77,33 +78,31 @@ def test_an_interrupted_pass_goes_on_where_it_stopped(kind: str, tmp_path: Path)
     torch.testing.assert_close(out.embeddings, badge.predict(Counting(), X).embeddings)
 
 
-SLOW = """
-import sys, time, torch
-from torch import nn
-import badge, badge.outputs.store
+def slow_pass(folder: Path, batches: Connection) -> None:
+    """Tells of each batch."""
 
-class Linear(nn.Linear):
-    def forward(self, x):
-        time.sleep(0.01)
-        print("batch", flush=True)
-        return super().forward(x)
+    class Linear(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            time.sleep(0.01)
+            batches.send("batch")
+            return super().forward(x)
 
-torch.manual_seed(0)
-badge.outputs.store.FLUSH_SECONDS = 0.05
-badge.predict(Linear(5, 3), torch.arange(2000.0).reshape(400, 5) / 1000, batch_size=2, out=sys.argv[1])
-"""
+    torch.manual_seed(0)
+    outputs_store.FLUSH_SECONDS = sinks.FLUSH_SECONDS = 0.05
+    badge.predict(Linear(5, 3), torch.arange(2000.0).reshape(400, 5) / 1000, batch_size=2, out=folder)
 
 
 @pytest.mark.parametrize("after", [1, 70])
 def test_sigkill(after: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SLOW, str(tmp_path / "o")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stdout is not None
-        for _ in range(after):
-            assert process.stdout.readline() == "batch\n"
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    batches, theirs = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=slow_pass, args=(tmp_path / "o", theirs))
+    process.start()
+    theirs.close()
+    for _ in range(after):
+        assert batches.recv() == "batch"
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     rows = 0
 
     class Linear(nn.Linear):
