@@ -33,6 +33,8 @@ WATCHFUL["worker_niceness"] = 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The test that kills two nodes comes last: they need not be made anew."""
+    items.sort(key=lambda item: item.path.name == "test_cluster_cells.py")
     for item in items:
         if "cluster" in item.path.parent.name:
             for line in QUIET:
@@ -49,7 +51,8 @@ class Nodes:
         os.environ["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         self.forks = ray_workers.Forks(self.cache)
         self.each = {"num_cpus": 1, "object_store_memory": 78 * 2**20, "setup_worker_path": ray_workers.__file__}
-        head = {**self.each, "include_dashboard": False, "_system_config": WATCHFUL}
+        self.each["include_log_monitor"] = False
+        head = {**self.each, "include_dashboard": False, "no_monitor": True, "_system_config": WATCHFUL}
         with self.settings():
             self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.others = [self.add() for _ in range(2)]
@@ -86,6 +89,6 @@ def started() -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def nodes(started: Nodes) -> Iterator[Nodes]:
-    yield started
+def nodes(started: Nodes) -> Nodes:
     started.mend()
+    return started

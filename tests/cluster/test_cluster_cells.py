@@ -76,6 +76,20 @@ def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return lines
 
 
+def test_a_cell_that_fails_is_told_and_the_command_says_so(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BADGE_TEST_PARENT", str(os.getpid()))
+    command = ["run", "--data", "own_parts:broken", "--model", "own_parts:small", "--labels", "30", "--initial", "12"]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--on", "ray"])
+    assert done.exit_code == 1
+    assert (
+        "failed: own_parts_broken-own_parts_small-b100-badge-s0: ZeroDivisionError: the data are broken" in done.output
+    )
+    done = CliRunner().invoke(app, [*command, "--on", "slurm"])
+    assert done.exit_code == 2 and "'ray'" in done.output
+
+
 def test_the_journals_of_one_machine_after_nodes_died_and_a_rerun(
     nodes: Any, tmp_path: Path, started_at: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,17 +106,3 @@ def test_the_journals_of_one_machine_after_nodes_died_and_a_rerun(
         path.write_bytes(b"".join(lines[: len(lines) // 2]))
     run(tmp_path / "there", RayCells(tmp_path / "there", workers=1))
     assert content(tmp_path / "there") == content(tmp_path / "here")
-
-
-def test_a_cell_that_fails_is_told_and_the_command_says_so(
-    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BADGE_TEST_PARENT", str(os.getpid()))
-    command = ["run", "--data", "own_parts:broken", "--model", "own_parts:small", "--labels", "30", "--initial", "12"]
-    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--on", "ray"])
-    assert done.exit_code == 1
-    assert (
-        "failed: own_parts_broken-own_parts_small-b100-badge-s0: ZeroDivisionError: the data are broken" in done.output
-    )
-    done = CliRunner().invoke(app, [*command, "--on", "slurm"])
-    assert done.exit_code == 2 and "'ray'" in done.output

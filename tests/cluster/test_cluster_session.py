@@ -28,7 +28,8 @@ os.environ[ray_workers.AT] = forks.path
 import psutil, torch
 import ray  # before badge, as most programs begin
 from ray._private.parameter import RayParams
-RayParams.__init__ = functools.partialmethod(RayParams.__init__, setup_worker_path=ray_workers.__file__)
+quick = dict(setup_worker_path=ray_workers.__file__, include_log_monitor=False, no_monitor=True)
+RayParams.__init__ = functools.partialmethod(RayParams.__init__, **quick)
 import badge, badge.cluster
 from badge.cluster import predicting, session, waiting
 from badge.errors import BadgeError
