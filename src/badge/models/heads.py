@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,12 +24,11 @@ from badge.errors import ModelError
 TOKEN_CALLS_KEPT = 8
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call of one layer during a forward pass; `index` counts the calls of that layer."""
+class Call(NamedTuple):
+    """One call of one layer during a forward pass; `number` counts the calls of that layer."""
 
     name: str
-    index: int
+    number: int
     input: Tensor
     output: Tensor
 
@@ -65,14 +64,16 @@ class Recorder:
 
     def __init__(self, modules: Mapping[str, nn.Module], searching: bool) -> None:
         self.modules = dict(modules)
-        self.searching = searching
-        self.clear()
-
-    def clear(self) -> None:
         self.calls: list[Call] = []
-        self.tokens: deque[Call] = deque(maxlen=TOKEN_CALLS_KEPT if self.searching else None)
+        self.tokens: deque[Call] = deque(maxlen=TOKEN_CALLS_KEPT if searching else None)
         self.counts: dict[str, int] = {}
         self.room: Tensor | None = None  # where the first input goes, if it fits
+
+    def clear(self) -> None:
+        self.calls.clear()
+        self.tokens.clear()
+        self.counts.clear()
+        self.room = None
 
     def all(self) -> list[Call]:
         return [*self.calls, *self.tokens]
@@ -185,7 +186,7 @@ def find_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor
                 f"several layers give the logits: {_describe(layers, [c.name for c in found])}. Pass head= with "
                 f"the one whose input is the embedding, e.g. head={first.name!r}"
             )
-        return Head(first.name, layers[first.name], first.index, wanted)
+        return Head(first.name, layers[first.name], first.number, wanted)
     return None
 
 

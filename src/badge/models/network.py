@@ -102,6 +102,7 @@ class Network:
             device = self.options.device
             assert device is None or isinstance(device, str | torch.device)  # Replicas gives each network one of a list
             self.device = stack.enter_context(borrowed(self.model, device))
+            stack.enter_context(torch.no_grad())
             self._watching = stack.enter_context(ExitStack())
             if scripted.is_scripted(self.model):
                 self._watch(scripted.ScriptRecorder(self.model))
@@ -143,7 +144,7 @@ class Network:
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
         try:
-            with torch.no_grad(), _autocast(self.device, self.options.autocast), self.recorder.watching():
+            with _autocast(self.device, self.options.autocast), self.recorder.watching():
                 output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
             if isinstance(error, BadgeError) or out_of_memory(error):
@@ -168,7 +169,7 @@ class Network:
             self._watch(self.recorder.narrowed(self.head.name) if there else heads.Recorder({}, searching=False))
         call, h = None, NOT_ASKED if returned is None else returned
         if self.head.index >= 0:
-            call = next((c for c in calls if c.name == self.head.name and c.index == self.head.index), None)
+            call = next((c for c in calls if c.name == self.head.name and c.number == self.head.index), None)
             if call is None:
                 raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
             h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
@@ -253,4 +254,4 @@ def _settle(
             f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
             f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
         )
-    return heads.Head(name, module, own[last].index, kinds[last] or links.own_link(logits, labels))
+    return heads.Head(name, module, own[last].number, kinds[last] or links.own_link(logits, labels))
