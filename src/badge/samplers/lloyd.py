@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from badge.core.numbers import whole
+from badge.core.threads import threads_for
 from badge.features import Dense, Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.checks import sampler
@@ -24,8 +25,8 @@ from badge.samplers.nearest.lowest import GROUPS, Lowest
 
 #: Rows at a time: they and their distances stay in cache.
 ROWS = 2048
-#: Rows whose means are found first, and the share by which rounding may change a mean.
-PROBES, ROUNDED = 16, 1e-4
+#: Rows whose means are found first, the share by which rounding may change a mean, and distances at a time.
+PROBES, ROUNDED, STRIPE = 16, 1e-4, 2**18
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -65,6 +66,7 @@ def lloyd_from(
     for tile in features.tiles():
         sq_norms[tile] = Rows((features.rows(tile).as_matrix() - origin,)).sq_norms()
     slack = resolution(dtype) * (8 + len(origin))
+    room = torch.full((min(n, ROWS), k + -k % GROUPS), torch.inf, dtype=dtype, device=device)
 
     def wide(ids: Tensor, some: Tensor) -> Tensor:
         return features.rows(ids[some]).as_matrix().double() - origin
@@ -88,7 +90,7 @@ def lloyd_from(
                 open_ = (away >= least[ids]).nonzero()[:, 0]
                 ids, x = ids[open_], x.index_select(0, open_)
             if len(ids):
-                found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids))
+                found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
         changed = (cluster != before).nonzero()[:, 0]
         if not len(changed):
@@ -113,33 +115,36 @@ def lloyd_from(
 
 
 def _nearest(
-    x: Tensor, sq_norms: Tensor, near: View, centres: Tensor, wide: Callable[[Tensor], Tensor]
+    x: Tensor, sq_norms: Tensor, near: View, centres: Tensor, wide: Callable[[Tensor], Tensor], room: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The nearest centre of each row, the lowest number of equal ones, and its bounds: (cluster, upper, lower).
 
-    `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64.
+    `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64. The columns of `room` behind
+    those of the centres are inf.
     """
-    every = torch.arange(len(x), device=x.device)
-    low = Lowest(Rows((x,)).gram(near.rows).mul_(-2).add_(near.sq_norms).add_(sq_norms[:, None]))
+    # ‖c‖² − 2⟨x, c⟩, in `room`; ‖x‖² is added to the minima alone
+    d, y = room[:, : len(centres)], near.rows.factors[0]
+    with threads_for(len(x) * y.numel()):
+        torch.add(near.sq_norms, torch.mm(x, y.T, out=d), alpha=-2, out=d)
+    low = Lowest(room)
     error = resolution(x.dtype) * (8 + x.shape[1] / 2) * (sq_norms + near.sq_norms.max())
-    now = low.places(every)
+    now = low.places(torch.arange(len(x), device=x.device))
     limit = low.values + 2 * error
-    low.groups[every, now // GROUPS, now % GROUPS] = torch.inf
+    room.scatter_(1, now[:, None], torch.inf)
     minima = low.groups.amin(dim=1)
     open_ = (minima.amin(dim=1) <= limit).nonzero()[:, 0]  # the others have one candidate
     if len(open_):
-        low.groups[open_, now[open_] // GROUPS, now[open_] % GROUPS] = low.values[open_]
-        estimates = low.groups[open_].flatten(1)
-        i, j = (estimates <= limit[open_, None]).nonzero(as_tuple=True)
+        room[open_, now[open_]] = low.values[open_]
+        i, j = (room[open_] <= limit[open_, None]).nonzero(as_tuple=True)
         found = Exact.of(Rows((wide(open_),))).sq_dists(i, Exact.of(Rows((centres,))), j)
         least = found.new_full((len(open_),), torch.inf).scatter_reduce(0, i, found, "amin")
         equal = found == least[i]
         now[open_] = now.new_full((len(open_),), len(centres)).scatter_reduce(0, i[equal], j[equal], "amin")
-        low.groups[open_, now[open_] // GROUPS, now[open_] % GROUPS] = torch.inf
+        room[open_, now[open_]] = torch.inf
         minima[open_] = low.groups[open_].amin(dim=1)
     slack = 8 * resolution(x.dtype)
-    upper = (low.values + 2 * error).clamp_(min=0).sqrt_().mul_(1 + slack)
-    lower = (minima - error[:, None]).clamp_(min=0).sqrt_().mul_(1 - slack)
+    upper = (low.values + sq_norms + 2 * error).clamp_(min=0).sqrt_().mul_(1 + slack)
+    lower = minima.add_((sq_norms - error)[:, None]).clamp_(min=0).sqrt_().mul_(1 - slack)
     return now, upper, lower
 
 
@@ -152,37 +157,31 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     given = features.rows(rows)
     x = _about(given, given.as_matrix().double().mean(dim=0))
     sq_norms, every = x.sq_norms(), torch.arange(len(x), device=features.device)
-    step = max(min(PROBES, len(x)), 2**22 // len(x))  # a block of distances of some 16 MB
+    step = max(min(PROBES, len(x)), STRIPE // len(x))
     room = sq_norms.new_empty(min(step, len(x)) * len(x))
 
-    def nearest(sq_dists: Tensor) -> Tensor:
-        found = sq_dists.topk(neighbours, dim=1, largest=False).values.double()
+    def sq_dists(block: slice | Tensor, begin: int = 0) -> Tensor:
+        """Of some rows to those from `begin` on."""
+        found = x[block].gram(x[begin:], room).mul_(-2).add_(sq_norms[block, None]).add_(sq_norms[begin:])
+        itself = every[: len(found)], every[block] - begin
+        return found.clamp_(min=0).index_put_(itself, found.new_tensor(torch.inf))
+
+    def nearest(block: Tensor) -> Tensor:
+        found = sq_dists(block).topk(neighbours, dim=1, largest=False).values.double()
         return found if squared else found.sqrt_()
 
-    def sq_dists_of(block: slice | Tensor) -> Tensor:
-        sq_dists = x[block].gram(x, room).mul_(-2).add_(sq_norms[block, None]).add_(sq_norms).clamp_(min=0)
-        return sq_dists.index_put_((every[: len(sq_dists)], every[block]), sq_dists.new_tensor(torch.inf))  # itself
-
-    probes = nearest(sq_dists_of(sq_norms.topk(min(PROBES, len(x)), largest=False).indices))  # close to the mean
+    probes = nearest(sq_norms.topk(min(PROBES, len(x)), largest=False).indices)  # close to the mean
     first = int(probes.mean(dim=1).argmin())
     limit, t = float(probes[first].mean()) * (1 + ROUNDED), float(probes[first].max())
-    least, place = torch.inf, 0
-    for start in range(0, len(rows), step):
-        block = sq_dists_of(slice(start, start + step))
-        sums = [_below(some if squared else some.sqrt(), t) for some in torch.split(block, -(-step // 16))]
-        open_ = (t - torch.cat(sums) / neighbours <= limit).nonzero()[:, 0]
-        if len(open_):
-            means = nearest(block.index_select(0, open_)).mean(dim=1)
-            best = int(means.argmin())
-            if float(means[best]) < least:
-                least, place = float(means[best]), start + int(open_[best])
-                limit = min(limit, least * (1 + ROUNDED))
-    return place
-
-
-def _below(d: Tensor, t: float) -> Tensor:
-    """Σ (t − d)⁺ of each row."""
-    return (t - d).clamp_(min=0).sum(dim=1)
+    sums = torch.zeros_like(sq_norms)
+    for start in range(0, len(x), step):  # each pair once
+        block = sq_dists(slice(start, start + step), start)
+        below = (block if squared else block.sqrt_()).neg_().add_(t).clamp_(min=0)
+        sums[start : start + step] += below.sum(dim=1)
+        sums[start + step :] += below[:, step:].sum(dim=0)
+    open_ = (t - sums / neighbours <= limit).nonzero()[:, 0]
+    means = [nearest(some).mean(dim=1) for some in torch.split(open_, step)]
+    return int(open_[torch.cat(means).argmin()])
 
 
 def _about(rows: Rows, origin: Tensor) -> Rows:
