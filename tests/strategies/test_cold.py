@@ -260,10 +260,16 @@ def test_squared_distances_are_the_authors_code() -> None:
 
 
 @pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("stripes", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_most_typical_row_is_that_of_all_sorted_distances(seed: int, squared: bool) -> None:
+def test_the_most_typical_row_is_that_of_all_sorted_distances(
+    seed: int, stripes: bool, squared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from badge.samplers.lloyd import least_mean_distance
 
+    if stripes:  # of 128 rows, each compared with those behind it
+        monkeypatch.setattr("badge.samplers.lloyd.WHOLE", 0)
+        monkeypatch.setattr("badge.samplers.lloyd.STRIPE", 1)
     rng = np.random.default_rng(seed)
     x = 3 + rng.normal(size=(300, 4)) * rng.gamma(1.0, size=(300, 1))
     if seed > 2:

@@ -25,8 +25,10 @@ from badge.samplers.nearest.lowest import GROUPS, Lowest
 
 #: Rows at a time: they and their distances stay in cache.
 ROWS = 2048
-#: Rows whose means are found first, the share by which rounding may change a mean, and distances at a time.
-PROBES, ROUNDED, STRIPE = 16, 1e-4, 2**18
+#: Rows whose means are found first, and the share by which rounding may change a mean.
+PROBES, ROUNDED = 16, 1e-4
+#: Up to this many rows all their distances are found at once, else this many distances at a time.
+WHOLE, STRIPE = 1024, 2**18
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -157,8 +159,8 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     given = features.rows(rows)
     x = _about(given, given.as_matrix().double().mean(dim=0))
     sq_norms, every = x.sq_norms(), torch.arange(len(x), device=features.device)
-    step = max(min(PROBES, len(x)), STRIPE // len(x))
-    room = sq_norms.new_empty(min(step, len(x)) * len(x))
+    step = len(x) if len(x) <= WHOLE else max(8 * PROBES, STRIPE // len(x))
+    room = sq_norms.new_empty(step * len(x))
 
     def sq_dists(block: slice | Tensor, begin: int = 0) -> Tensor:
         """Of some rows to those from `begin` on."""
@@ -166,21 +168,22 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
         itself = every[: len(found)], every[block] - begin
         return found.clamp_(min=0).index_put_(itself, found.new_tensor(torch.inf))
 
-    def nearest(block: Tensor) -> Tensor:
-        found = sq_dists(block).topk(neighbours, dim=1, largest=False).values.double()
+    def nearest(sq_dists: Tensor) -> Tensor:
+        found = sq_dists.topk(neighbours, dim=1, largest=False).values.double()
         return found if squared else found.sqrt_()
 
-    probes = nearest(sq_norms.topk(min(PROBES, len(x)), largest=False).indices)  # close to the mean
+    probes = nearest(sq_dists(sq_norms.topk(min(PROBES, len(x)), largest=False).indices))  # close to the mean
     first = int(probes.mean(dim=1).argmin())
     limit, t = float(probes[first].mean()) * (1 + ROUNDED), float(probes[first].max())
     sums = torch.zeros_like(sq_norms)
     for start in range(0, len(x), step):  # each pair once
         block = sq_dists(slice(start, start + step), start)
-        below = (block if squared else block.sqrt_()).neg_().add_(t).clamp_(min=0)
+        below = (t - (block if squared else block.sqrt())).clamp_(min=0)
         sums[start : start + step] += below.sum(dim=1)
         sums[start + step :] += below[:, step:].sum(dim=0)
     open_ = (t - sums / neighbours <= limit).nonzero()[:, 0]
-    means = [nearest(some).mean(dim=1) for some in torch.split(open_, step)]
+    again = partial(block.index_select, 0) if len(x) <= WHOLE else sq_dists
+    means = [nearest(again(some)).mean(dim=1) for some in torch.split(open_, step)]
     return int(open_[torch.cat(means).argmin()])
 
 
