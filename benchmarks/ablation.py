@@ -43,7 +43,6 @@ KMEANSPP: Without = {
     "sketch and outlines": {"sketch_from": NEVER, **NO_OUTLINES},
     "groups by age": {"few": NEVER},
     "dropping decided rows": {"follow": 0.0},
-    "one product for few centres": {"few_centres": 0},
 }
 KCENTER: Without = {"sketch": {"sketch_from": NEVER}, "outlines": NO_OUTLINES, "glances": {"shard.GLANCE": NEVER}}
 COVERAGE: Without = {

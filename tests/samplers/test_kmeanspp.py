@@ -198,8 +198,8 @@ def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rejects_a_block_that_looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Going through the events in an order that depends on those not yet gone through bends the law."""
 
-    def look_ahead(stream: Any, size: int, compare: bool) -> Any:
-        found = survivors(stream, size, compare)
+    def look_ahead(stream: Any, size: int) -> Any:
+        found = survivors(stream, size)
         order = found.threshold.argsort(descending=True)
         return replace(
             found, position=found.position[order.numpy()], rows=found.rows[order], threshold=found.threshold[order]

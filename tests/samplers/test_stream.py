@@ -60,8 +60,8 @@ def pool(kind: str) -> tuple[Features, Features]:
 
 KINDS = ["float16", "float32", "float64", "dense", "bias", "wide"]
 TUNINGS = {
-    "blocks of 4": Tuning(block=4, first_block=4, top=1, few_centres=0),
-    "blocks of 50": Tuning(block=50, first_block=50, top=50, few_centres=40),
+    "blocks of 4": Tuning(block=4, first_block=4, top=1),
+    "blocks of 50": Tuning(block=50, first_block=50, top=50),
     "one block": Tuning(block=100_000, first_block=100_000, top=N - 1),
     "tiles of 7": Tuning(tile=7, part=3, young=1, anchors=2),
     "tiles of the pool": Tuning(tile=100_000, young=10_000),
@@ -258,11 +258,11 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
         shard.fresh = not shard.fresh
         return shard.masses
 
-    def survivors(stream: Any, size: int, compare: bool) -> Any:
+    def survivors(stream: Any, size: int) -> Any:
         found = stream.pool.tell(Shard.segments, [(stream.envelope,)])
         stream.cumulative = np.cumsum(np.concatenate(found))
         stream.mass = float(stream.cumulative[-1])
-        return right(stream, size, compare)
+        return right(stream, size)
 
     right = module.Stream.survivors
     monkeypatch.setattr(Shard, "fresh", True, raising=False)

@@ -50,11 +50,6 @@ def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
     return table
 
 
-def behind(few: int, thresholds: Tensor) -> Tensor:
-    """Thresholds behind those of `few` centres, which nothing rejects."""
-    return torch.cat([thresholds.new_full((few,), -torch.inf), thresholds]) if few else thresholds
-
-
 def accept(table: NDArray[np.bool_], most: int) -> list[int]:
     """Places of the accepted rows, in order: none accepted before them is near, by the table of `near`.
 

@@ -24,7 +24,7 @@ from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Features, Rows
 from badge.features.rows import check_norms, check_same
-from badge.samplers.block import Pace, accept, behind, near, near_few
+from badge.samplers.block import Pace, accept, near, near_few
 from badge.samplers.checks import sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
@@ -48,8 +48,6 @@ PRODUCTS_PER_EVENT = 2**13
 
 # These do not.
 
-#: With few centres, at most this many events are compared with them and with each other in one product.
-FEW_EVENTS = 256
 #: At most this many picks from a pool of at most this many rows are looked for in the first events alone.
 FIRST_PICKS, FIRST_ROWS = 20, 2**16
 
@@ -159,12 +157,9 @@ def kmeanspp_over(
         if stream.mass <= 0:  # D² is 0 everywhere
             return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
         size = min(pace.events(k - len(picks), pool.size - len(picks), stream.mass), stream.worth_drawing)
-        # With few centres the events are compared with them and with each other in one product.
-        few = pool.centres.count if pool.centres.count <= pool.tuning.few_centres and size <= FEW_EVENTS else 0
-        survivors = stream.survivors(size, compare=not few)
-        rows = Rows.cat([pool.centres.since(0), survivors.rows]) if few else survivors.rows
-        table = near(rows, behind(few, survivors.threshold), pool.centres.lens)
-        accepted = np.array(accept(table, few + k - len(picks))[few:], dtype=np.int64) - few
+        survivors = stream.survivors(size)
+        table = near(survivors.rows, survivors.threshold, pool.centres.lens)
+        accepted = np.array(accept(table, k - len(picks)), dtype=np.int64)
         pace.went(size, survivors.compared, len(accepted), stream.mass)
         for some in stream.steps(size, survivors.event[accepted]):
             new = survivors.position[accepted[some]]
@@ -234,15 +229,15 @@ class Stream:
         # If it does not pay with this number of centres, it does not pay with more.
         return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.centres.count * self.pool.centres.width
 
-    def survivors(self, size: int, compare: bool) -> Survivors:
-        """Those of the next `size` events that no centre rejects, in order; all of them unless `compare`."""
+    def survivors(self, size: int) -> Survivors:
+        """Those of the next `size` events that no centre rejects, in order."""
         self.before = self.rng.bit_generator.state
         draws = self.rng.random((size, 2))  # row by row, so that the stream does not depend on the size of blocks
         segment, rest = located(self.cumulative, draws[:, 0] * self.mass)
         owner = np.searchsorted(self.first, segment, side="right") - 1
         mine = [np.flatnonzero(owner == i) for i in range(len(self.pool.heard))]
         events = [Events(segment[m] - self.first[i], rest[m], draws[m, 1]) for i, m in enumerate(mine)]
-        found = self.pool.tell(Shard.survivors, [(self.envelope, e, compare) for e in events])
+        found = self.pool.tell(Shard.survivors, [(self.envelope, e) for e in events])
         if len(found) == 1:
             return found[0]
         event = np.concatenate([m[s.event] for m, s in zip(mine, found, strict=True)])

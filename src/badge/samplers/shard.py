@@ -124,15 +124,12 @@ class Shard:
         """The mass of U in each segment."""
         return self._catch_up(news, envelope).segments
 
-    def survivors(self, news: News | Sent, envelope: Envelope, events: Events, compare: bool) -> Survivors:
-        """Which of the events no centre rejects; all of them where the driver compares them with the centres."""
+    def survivors(self, news: News | Sent, envelope: Envelope, events: Events) -> Survivors:
+        """Which of the events no centre rejects."""
         masses, device = self._catch_up(news, envelope), self.features.device
         places = masses.rows(events.segment, events.rest)
         threshold = events.mark * masses.at(places)
         index, limits = torch.from_numpy(places).to(device), torch.from_numpy(threshold).to(device)
-        if not compare:
-            everyone = np.arange(len(places))
-            return Survivors(everyone, self.start + places, self.features.rows(index), limits, len(places))
         # What is known rejects most events without work.
         open_ = np.flatnonzero((limits < self.bounds.at(index)).cpu().numpy())
         kept, rows = [open_[:0]], []

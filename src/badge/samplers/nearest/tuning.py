@@ -14,8 +14,7 @@ class Tuning:
     first_block: int = 64
     #: Rows that furthest-first picks among in one round. All their distances to each other must be cheap.
     top: int = 384
-    #: With at most this many centres, the product that compares events with each other has the centres in it too.
-    few_centres: int = 16
+
     #: Rows that are brought up to date together.
     tile: int = 1024
     #: Centres in one product, so that the distances stay in cache.
