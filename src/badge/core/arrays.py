@@ -141,7 +141,7 @@ def row_norms(x: Tensor) -> Tensor:
     >>> row_norms(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
     [5.0, 1.0]
     """
-    rows = max(1, NORM_BYTES // (2 * max(1, x.shape[1])))
+    rows = max(1, NORM_BYTES // (8 * max(1, x.shape[1])))
     if len(x) > rows:
         return torch.cat([row_norms(part) for part in torch.split(x, rows)])
     norms: Tensor = torch.linalg.vector_norm(x.contiguous().double(), dim=1)
