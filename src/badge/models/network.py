@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from badge.errors import BadgeError, ModelError
+from badge.errors import BadgeError, ModelError, in_short
 from badge.models import answers, heads, inputs, links, scripted
 from badge.models.borrowed import borrowed
 from badge.models.options import Options
@@ -205,7 +205,7 @@ def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -
     if pixels:
         return inputs.unscaled(pixels.pop(), dtype)
     shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in tensors[:4]) or "no tensor"
-    reason = " ".join(str(error).split())[:300]
+    reason = in_short(error, 300)
     whole = any(not (x.is_floating_point() or x.is_complex()) for x in tensors)
     hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in reason)
     return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}{hint}")
