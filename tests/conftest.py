@@ -15,7 +15,7 @@ TOGETHER = ("cluster", "site")
 #: These of them need none of it.
 APART = ("test_cluster_session.py", "test_cluster_beside.py")
 #: Long rooms begin first, so that all processes end at about the same time.
-FIRST = (*TOGETHER, "labelling", "samplers", "learner", "core", "benchmarks")
+FIRST = (*TOGETHER, "labelling", "samplers", "learner", "core", "benchmarks", "testing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
