@@ -64,6 +64,9 @@ MASKED: dict[str, Callable[[], Any]] = {
     "pool of a network": lambda: badge.select(NET, masked(X), 2),
     "pool of an estimator": lambda: badge.select(LogisticRegression().fit(X, Y), masked(X), 2),
     "columns": lambda: badge.predict(NET, {"input": masked(X)}),
+    "items": lambda: badge.predict(NET, list(masked(X))),
+    "items of two inputs": lambda: badge.predict(torch.nn.Bilinear(4, 4, 2), list(zip(X, masked(X), strict=True))),
+    "items of dicts": lambda: badge.predict(NET, [{"input": row} for row in masked(X)]),
     "inputs of a trainer": lambda: badge.Trainer(lambda: torch.nn.Bilinear(4, 4, 2), lr=0.1).fit(
         (X, masked(X)), Y, RNG
     ),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
 from badge.core.arrays import native, on_host
+from badge.core.masks import unmasked
 from badge.errors import InputError, in_short
 from badge.models.encoding import Encoder, one_text_column
 from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, without_label
@@ -154,6 +155,8 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
     for i, item in enumerate(items):
         if item is None:
             raise InputError(f"row {start + i} of the pool is None: drop it from the pool")
+        for part in item if isinstance(item, tuple | list) else (item,):
+            unmasked(part, f"values of row {start + i} of the pool")
     try:
         first = items[0]
         row = isinstance(first, tuple) and all(isinstance(x, bool | int | float | np.number) for x in first)

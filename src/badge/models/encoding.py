@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import native
+from badge.core.masks import unmasked
 from badge.core.numbers import whole
 from badge.errors import InputError, in_short
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
@@ -209,6 +210,8 @@ def _stack(values: Any, name: str) -> Tensor:
     """One tensor of a column; copied, since a memory-mapped part may be read-only."""
     if isinstance(values, Tensor):
         return values
+    for row in values if isinstance(values, list | tuple) else ():
+        unmasked(row, f"values of {name!r}")
     try:
         if not isinstance(values, np.ndarray) and isinstance(values[0], Tensor):
             return torch.stack(list(values))

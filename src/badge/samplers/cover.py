@@ -195,8 +195,9 @@ class Cover:
         return total * (1 + BLOCK * resolution(dtype))
 
     def all_bounds(self, covered: Tensor) -> Tensor:
-        """Upper bounds on all gains, without centres, for states of coverage [levels, N]; the first state is 0 everywhere."""
+        """Upper bounds on all gains for states of coverage [levels, N]."""
         dtype = self.features.dtype
+        empty = (covered == 0).all(dim=1).tolist()  # there κ itself is gained
         total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
         lower, room = self.sq_norms - self.error(self.sq_norms), torch.empty_like(self.room)
         for i, one in enumerate(self.tiles):
@@ -204,13 +205,12 @@ class Cover:
             for other in self.tiles[i:]:
                 kappa = self.kernel.upper(self.products(rows, other, None), lower[one], self.sq_norms[other])
                 more = room[: kappa.numel()].view(kappa.shape)
-                total[0, one] += kappa @ weights[other]
-                if other is not one:
-                    total[0, other] += weights[one] @ kappa
-                for level, at in enumerate(covered[1:], 1):
-                    total[level, one] += torch.sub(kappa, at[other], out=more).clamp_(min=0) @ weights[other]
+                for level, at in enumerate(covered):
+                    new = kappa if empty[level] else torch.sub(kappa, at[other], out=more).clamp_(min=0)
+                    total[level, one] += new @ weights[other]
                     if other is not one:
-                        total[level, other] += weights[one] @ torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
+                        new = kappa if empty[level] else torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
+                        total[level, other] += weights[one] @ new
         return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
 
     def lower(self, bounds: Tensor, before: Tensor, share: float) -> None:

@@ -97,9 +97,7 @@ def coverage(
         for start in range(0, len(given), MANY):
             cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
     picks: list[int] = []
-    levels = (
-        {0: (cover.covered, cover.bounds(cover.every))} if given is not None or cover.local else first_pass(cover, k)
-    )
+    levels = {0: (cover.covered, cover.bounds(cover.every))} if cover.local else first_pass(cover, k)
     bounds, share = levels.pop(0)[1], SOON
     while len(picks) < k:
         pick = best(cover, bounds)
