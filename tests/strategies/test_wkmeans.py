@@ -48,6 +48,29 @@ def test_lloyd_leaves_out_rows_but_no_change(monkeypatch: pytest.MonkeyPatch) ->
     assert compared[0] < 15 * 1500  # of 50 iterations
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_lloyd_compares_with_centres_that_moved(seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few of many centres move in late iterations: most rows are compared with these alone, and all clusters are right."""
+    rng, screened, nearest = RNG(seed), [0, 0], (module.Moved.apart, module._nearest)
+
+    def counted(number: int) -> object:
+        def call(*args: object) -> object:
+            screened[number] += len(args[1 - number])  # type: ignore[arg-type]
+            return nearest[number](*args)  # type: ignore[arg-type]
+
+        return call
+
+    monkeypatch.setattr(module.Moved, "apart", counted(0))
+    monkeypatch.setattr(module, "_nearest", counted(1))
+    x = badge.Dense((rng.normal(size=(3000, 3)) * rng.gamma(1.0, size=(3000, 1))).astype("f4"))
+    weights = torch.from_numpy(rng.random(3000)) if weighted else None
+    first = x.as_matrix()[:300]
+    fast, plain = (way(x, first, weights=weights)[0].tolist() for way in (lloyd_from, plain_lloyd))
+    assert fast == plain
+    assert screened[0] > 300 and screened[1] < 25 * 3000
+
+
 def test_lloyd_with_copies_and_few_iterations() -> None:
     x = badge.Dense(np.repeat(RNG(0).normal(size=(30, 3)), 4, axis=0))
     first = x.as_matrix()[:16]  # four copies of four rows each: centres that are equal, and centres without rows

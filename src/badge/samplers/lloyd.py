@@ -8,6 +8,7 @@ float32 propose and float64 decides, so the clusters are those of the plain loop
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -29,6 +30,8 @@ ROWS = 2048
 PROBES, ROUNDED = 16, 1e-4
 #: Up to this many rows all their distances are found at once, else this many distances at a time.
 WHOLE, STRIPE = 1024, 2**18
+#: If at most this share of the centres moved, rows are compared with these first.
+SHARE = 0.7
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -79,10 +82,12 @@ def lloyd_from(
             sums.index_add_(0, where, rows.mul_(mass[some, None]), alpha=sign)
             masses.index_add_(0, where, mass[some], alpha=sign)
 
+    moves, furthest = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS)
     for number in range(whole(iterations, "iterations")):
         before, least, near = cluster.clone(), lower.amin(dim=1), Rows((centres.to(dtype),))
         view = View(near, near.sq_norms())
         longest = float(view.sq_norms.max()) ** 0.5
+        moved = _moved(view, moves) if number else None
         for ids in torch.split((upper >= least).nonzero()[:, 0], ROWS):
             x = features.rows(ids).as_matrix() - origin
             if number:
@@ -91,6 +96,12 @@ def lloyd_from(
                 upper[ids] = away
                 open_ = (away >= least[ids]).nonzero()[:, 0]
                 ids, x = ids[open_], x.index_select(0, open_)
+                if moved is not None and len(ids):  # as near as before to those that stand still
+                    still = (lower[ids] + furthest * (1 - 2 * slack)).mul_(1 - slack)
+                    apart = moved.apart(x, sq_norms[ids], cluster[ids], room[: len(ids)])
+                    lower[ids] = torch.minimum(still, apart)
+                    open_ = (upper[ids] >= lower[ids].amin(dim=1)).nonzero()[:, 0]
+                    ids, x = ids[open_], x.index_select(0, open_)
             if len(ids):
                 found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
@@ -124,12 +135,8 @@ def _nearest(
     `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64. The columns of `room` behind
     those of the centres are inf.
     """
-    # ‖c‖² − 2⟨x, c⟩, in `room`; ‖x‖² is added to the minima alone
-    d, y = room[:, : len(centres)], near.rows.factors[0]
-    with threads_for(len(x) * y.numel()):
-        torch.add(near.sq_norms, torch.mm(x, y.T, out=d), alpha=-2, out=d)
-    low = Lowest(room)
-    error = resolution(x.dtype) * (8 + x.shape[1] / 2) * (sq_norms + near.sq_norms.max())
+    low = Lowest(_estimates(x, near, room))
+    error = _error(x, sq_norms, near.sq_norms.max())
     now = low.places(torch.arange(len(x), device=x.device))
     limit = low.values + 2 * error
     room.scatter_(1, now[:, None], torch.inf)
@@ -144,10 +151,60 @@ def _nearest(
         now[open_] = now.new_full((len(open_),), len(centres)).scatter_reduce(0, i[equal], j[equal], "amin")
         room[open_, now[open_]] = torch.inf
         minima[open_] = low.groups[open_].amin(dim=1)
-    slack = 8 * resolution(x.dtype)
-    upper = (low.values + sq_norms + 2 * error).clamp_(min=0).sqrt_().mul_(1 + slack)
-    lower = minima.add_((sq_norms - error)[:, None]).clamp_(min=0).sqrt_().mul_(1 - slack)
-    return now, upper, lower
+    upper = (low.values + sq_norms + 2 * error).clamp_(min=0).sqrt_().mul_(1 + 8 * resolution(x.dtype))
+    return now, upper, _at_least(minima, sq_norms, error)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The centres that moved, each in its group; `place` of each centre, −1 of those that stand still."""
+
+    view: View
+    place: Tensor
+    longest: Tensor  # squared norm
+
+    def apart(self, x: Tensor, sq_norms: Tensor, own: Tensor, room: Tensor) -> Tensor:
+        """Lower bounds on the distances of rows to the centres of each group that moved, except their own."""
+        room = room[:, : len(self.view.rows)]
+        d, place = _estimates(x, self.view, room), self.place[own]
+        mine = (place >= 0).nonzero()[:, 0]
+        d[mine, place[mine]] = torch.inf
+        return _at_least(Lowest(d).minima, sq_norms, _error(x, sq_norms, self.longest))
+
+
+def _moved(near: View, moves: Tensor) -> Moved | None:
+    """None if too many moved: a table with GROUPS columns, in which each has its group, saves little."""
+    which = (moves > 0).nonzero()[:, 0]
+    group = which % GROUPS
+    in_group = (group[:, None] == torch.arange(GROUPS, device=moves.device)).cumsum(dim=0)
+    size = GROUPS * int(in_group.max()) if len(which) else 0
+    if not 0 < size <= SHARE * len(moves):
+        return None
+    place = torch.full_like(moves, -1, dtype=torch.int64)
+    place[which] = (in_group.gather(1, group[:, None])[:, 0] - 1) * GROUPS + group
+    y = near.rows.factors[0]
+    rows, sq_norms = y.new_zeros(size, y.shape[1]), near.sq_norms.new_full((size,), torch.inf)
+    rows[place[which]], sq_norms[place[which]] = y[which], near.sq_norms[which]
+    return Moved(View(Rows((rows,)), sq_norms), place, near.sq_norms.max())
+
+
+def _estimates(x: Tensor, near: View, room: Tensor) -> Tensor:
+    """‖c‖² − 2⟨x, c⟩, in the first columns of `room`: squared distances without ‖x‖²."""
+    y = near.rows.factors[0]
+    d = room[:, : len(y)]
+    with threads_for(len(x) * y.numel()):
+        torch.add(near.sq_norms, torch.mm(x, y.T, out=d), alpha=-2, out=d)
+    return room
+
+
+def _error(x: Tensor, sq_norms: Tensor, longest: Tensor) -> Tensor:
+    """The most that rounding changes a squared distance of each row."""
+    return resolution(x.dtype) * (8 + x.shape[1] / 2) * (sq_norms + longest)
+
+
+def _at_least(minima: Tensor, sq_norms: Tensor, error: Tensor) -> Tensor:
+    """Distances from estimates, not above the true ones."""
+    return (minima + (sq_norms - error)[:, None]).clamp_(min=0).sqrt_().mul_(1 - 8 * resolution(minima.dtype))
 
 
 def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared: bool = False) -> int:
