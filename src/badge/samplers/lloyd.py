@@ -3,8 +3,8 @@
 Lloyd (1982): each row goes to its nearest centre, each centre to the (weighted) mean of its rows, until no row changes its
 cluster. Each row keeps an upper bound on the distance to its own centre, and lower bounds on the distances to 32 groups of
 the others (Elkan 2003; groups as in Ding et al. 2015, "Yinyang K-means"). When a centre moves, the bounds move by the same
-distance, and a row is compared with all centres only if one of the groups may hold a nearer one. Bounds and products in
-float32 propose and float64 decides, so the clusters are those of the plain loop.
+distance. A row is compared only if one of the groups may hold a nearer centre: with the centres that moved, if these are
+few, then with all. Bounds and products in float32 propose and float64 decides, so the clusters are those of the plain loop.
 """
 
 from collections.abc import Callable
