@@ -102,7 +102,6 @@ class Shard:
         self.centres = Centres(self.tuning)
         self.bounds = Bounds(self.features, self.centres)
         self.heard = 0  # centres that this shard has taken note of
-
         self.envelope: Envelope | None = None
         self.masses: Masses | None = None
         self.spent = 0  # on single rows since the last glance, in centres compared
@@ -190,7 +189,6 @@ class Shard:
             self.centres.add(news.rows[new].on(self.features.device), news.positions[new])
         mine = self._mine(self.centres.positions[self.heard : self.centres.count])
         self.bounds.sq_dists[self._ids(mine)] = 0
-
         self.heard = self.centres.count
 
     def _mine(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,7 +19,6 @@ class Tuning:
     tile: int = 1024
     #: Centres in one product, so that the distances stay in cache.
     part: int = 1024
-
     #: Newest centres, with which all rows are compared first: they rule out most rows.
     newest: int = 512
     #: Rows that lack fewer centres than this are compared together, whatever each of them has seen.
