@@ -45,7 +45,8 @@ class Slow(torch.nn.Linear):
 
 def listening():
     ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return {c.laddr.ip for p in ours for c in p.net_connections() if c.status == psutil.CONN_LISTEN}
+    name = "net_connections" if hasattr(psutil.Process, "net_connections") else "connections"  # the older name
+    return {c.laddr.ip for p in ours for c in getattr(p, name)() if c.status == psutil.CONN_LISTEN}
 
 def kill():
     while not list(out.glob("part-*")):
