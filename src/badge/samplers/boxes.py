@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from badge.features import Features
-from badge.samplers.nearest.sketch import Sketch
+from badge.samplers.nearest.sketch import sketches
 
 #: Rows in a box, numbers in a sketch, rows that it is made from, and rows in one product.
 LEAF, RANK, SAMPLE, BLOCK = 64, 16, 512, 1024
@@ -36,16 +36,12 @@ class Boxes:
     """
 
     def __init__(self, features: Features) -> None:
-        n, device = len(features), features.device
-        sketch = Sketch.of(features.rows(torch.linspace(0, n - 1, min(n, SAMPLE), device=device).long()), RANK)
-        found = features.sq_norms.new_empty(n, sketch.width)
-        for tile in features.tiles(2**22):
-            found[tile] = sketch(features.rows(tile), features.sq_norms[tile])
+        n, found = len(features), sketches(features, RANK, SAMPLE)
         #: rows in the order of boxes; the last box repeats its last row until it is full
-        self.order = torch.cat(_sorted(found, torch.arange(n, device=device)))
+        self.order = torch.cat(_sorted(found, torch.arange(n, device=found.device)))
         self.place = self.order.argsort()
         full = torch.cat([self.order, self.order[-1:].expand(-n % LEAF)])
-        self.rows = found[full].view(-1, LEAF, sketch.width)
+        self.rows = found[full].view(-1, LEAF, found.shape[1])
         self.low, self.high = self.rows.amin(dim=1), self.rows.amax(dim=1)
 
     def limits(self, sq_dists: Tensor) -> Limits:

@@ -14,7 +14,7 @@ from badge.core.numbers import positive
 from badge.features import Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.boxes import Boxes, Limits
-from badge.samplers.nearest.sketch import Sketch
+from badge.samplers.nearest.sketch import sketches
 
 #: Kernel values below this are left out of bounds; their sum is added back, and so is the rounding of coverage.
 TINY = 1e-7
@@ -178,8 +178,8 @@ class Cover:
     def bounds(self, ids: Tensor) -> Tensor:
         """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
         found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
-        local = len(self._live(ids[:1])) < LOCAL * len(self.every)
-        size = max(1, min(GROUP, SPAN * len(ids) // len(self.every))) if local else GROUP
+        near = len(self._live(ids[:1])) < LOCAL * len(self.every)
+        size = max(1, min(GROUP, SPAN * len(ids) // len(self.every))) if near else GROUP
         for places in torch.split(self.boxes.place[ids].argsort(), size):
             found[places] = self.gained(ids[places], self._live(ids[places]))
         return found + 2 * TINY * float(self.weights.sum())
@@ -278,11 +278,7 @@ def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:
 
 def sketched(features: Features, kernel: Gauss | Ball) -> Rows | None:
     """Sketches of all rows: their products are at least those of the rows. None if that is too loose for the kernel."""
-    n = len(features)
-    if features.width < 2 * RANK or n < SAMPLE:
+    if features.width < 2 * RANK or len(features) < SAMPLE:
         return None
-    sketch = Sketch.of(features.rows(torch.linspace(0, n - 1, SAMPLE, device=features.device).long()), RANK)
-    found = features.sq_norms.new_empty(n, sketch.width)
-    for tile in features.tiles(2**22):
-        found[tile] = sketch(features.rows(tile), features.sq_norms[tile])
+    found = sketches(features, RANK, SAMPLE)
     return Rows((found,)) if 2 * float(found[:, -1].square().mean()) < LOOSE * kernel.scale**2 else None

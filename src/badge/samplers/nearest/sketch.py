@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from badge.features import Rows
+from badge.features import Features, Rows
 from badge.features.rows import resolution
 
 #: Dimensions of the subspace.
@@ -68,6 +68,17 @@ class Sketch:
         slack = 4 * resolution(sq_norms.dtype) * (4 + sum(len(b) for b in self.bases) / 2)
         outside = sq_norms.mul(1 + slack).sub_(torch.linalg.vector_norm(inside, dim=1).square_()).clamp_(min=0).sqrt_()
         return torch.cat([inside, outside[:, None]], dim=1)
+
+
+def sketches(features: Features, rank: int, sample: int) -> Tensor:
+    """Sketches of all rows, [N, rank + 1], with a subspace found from `sample` of them."""
+    n = len(features)
+    some = torch.linspace(0, n - 1, min(n, sample), device=features.device).long()
+    sketch = Sketch.of(features.rows(some), rank)
+    found = features.sq_norms.new_empty(n, sketch.width)
+    for tile in features.tiles(2**22):
+        found[tile] = sketch(features.rows(tile), features.sq_norms[tile])
+    return found
 
 
 def leading(x: Tensor, rank: int) -> tuple[Tensor, Tensor]:
