@@ -65,12 +65,10 @@ class _Tasks:
         self.ray, self.folder = ray, folder
         self.running: dict[Any, tuple[Cell, Journal]] = {}
         self.deaths: Counter[Cell] = Counter()
-        where = {"folder": str(Path.cwd()), "data": os.environ.get("BADGE_DATA")}
-        self.where = ray.put(where)
+        self.where = ray.put((str(Path.cwd()), os.environ.get("BADGE_DATA")))
 
     def open(self, cell: Cell) -> None:
-        journal = Journal(journal_path(cell, self.folder), sync=False)
-        self._start(cell, journal)
+        self._start(cell, Journal(journal_path(cell, self.folder), sync=False))
 
     def _start(self, cell: Cell, journal: Journal) -> None:
         task = self.ray.remote(num_cpus=cell.threads, max_retries=0, num_returns="streaming")(messages)
@@ -84,13 +82,12 @@ class _Tasks:
                 with errors_from_afar(self.ray):
                     message: Message = fetched(self.ray, next(stream))
             except ClusterError as error:  # its worker or node is gone
-                del self.running[stream]
                 self.deaths[cell] += 1
                 if self.deaths[cell] < DEATHS:
+                    del self.running[stream]
                     self._start(cell, journal)
                     continue
                 message = Outcome(cell, f"{DEATHS} workers died over it, out of memory? {error}")
-                self.running[stream] = (cell, journal)
             if isinstance(message, Outcome):
                 del self.running[stream]
                 journal.close()
@@ -122,19 +119,20 @@ class Telling(Journal):
         self.tell(list(records))
 
 
-def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterator[Message]:
+def messages(cell: Cell, content: bytes, where: tuple[str, str | None]) -> Iterator[Message]:
     """Run a cell from where the journal `content` stops; a task on the cluster. The last message is the outcome."""
-    if where["data"] is not None:
-        os.environ["BADGE_DATA"] = where["data"]
-    if where["folder"] is not None and Path(where["folder"]).is_dir():
-        os.chdir(where["folder"])  # modules of the user are found from there
+    folder, data = where
+    if data is not None:
+        os.environ["BADGE_DATA"] = data
+    if Path(folder).is_dir():
+        os.chdir(folder)  # modules of the user are found from there
     told: SimpleQueue[Message] = SimpleQueue()
 
     def work() -> None:
         outcome = Outcome(cell)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as mine:
             try:
-                path = Path(folder) / "journal.jsonl"
+                path = Path(mine) / "journal.jsonl"
                 path.write_bytes(content)
                 with Telling(path, told.put) as journal:
                     continue_cell(journal, cell, lambda *numbers: told.put(numbers))
@@ -143,8 +141,6 @@ def messages(cell: Cell, content: bytes, where: dict[str, str | None]) -> Iterat
         told.put(outcome)
 
     threading.Thread(target=work, daemon=True).start()
-    while True:
-        message = told.get()
+    while not isinstance(message := told.get(), Outcome):
         yield message
-        if isinstance(message, Outcome):
-            return
+    yield message

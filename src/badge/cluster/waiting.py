@@ -73,17 +73,13 @@ class Wait:
 
 def get(ray: Any, refs: Sequence[Any], what: str) -> list[Any]:
     """The values of `refs`, in order. Raises what badge raised on a worker, or that no node is left."""
-    _wait(ray, refs, len(refs), what, WORK_SECONDS)
+    ready(ray, refs, what, count=len(refs))
     values: list[Any] = fetched(ray, list(refs))
     return values
 
 
-def ready(ray: Any, refs: Sequence[Any], what: str, limit: float = WORK_SECONDS) -> list[Any]:
-    """The `refs` that are ready, at least one."""
-    return _wait(ray, refs, 1, what, limit)
-
-
-def _wait(ray: Any, refs: Sequence[Any], count: int, what: str, limit: float) -> list[Any]:
+def ready(ray: Any, refs: Sequence[Any], what: str, limit: float = WORK_SECONDS, count: int = 1) -> list[Any]:
+    """The `refs` that are ready, at least `count`."""
     wait = Wait(ray, limit)
     while True:
         done, left = ray.wait(list(refs), num_returns=count, timeout=LOOK_SECONDS, fetch_local=False)
