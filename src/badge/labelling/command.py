@@ -97,7 +97,9 @@ def _learner(source: Source, options: Options, names: list[str], trainer: Any) -
     """The learner of the journal; the command may name more classes at the end than the journal has."""
     records = records_of(options.journal) if options.journal.exists() else []
     begun = next((record for record in records if isinstance(record, e.Header)), None)
-    known = _known_classes(begun, records)
+    known: list[e.Label] = []
+    if begun is not None and isinstance(begun.classes, list):
+        known = [*begun.classes, *(record.name for record in records if isinstance(record, e.AddClass))]
     more = names[len(known) :] if known and names[: len(known)] == known else []
     try:
         learner = ActiveLearner(
@@ -214,13 +216,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--guidelines {path} cannot be read as UTF-8 text: {error}") from None
-
-
-def _known_classes(begun: e.Header | None, records: list[e.Record]) -> list[e.Label]:
-    """The classes that a journal has so far: the command may name more at its end."""
-    if begun is None or not isinstance(begun.classes, list):
-        return []
-    return [*begun.classes, *(record.name for record in records if isinstance(record, e.AddClass))]
 
 
 def _listening(host: str, port: int) -> socket.socket:

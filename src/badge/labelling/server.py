@@ -212,9 +212,7 @@ def _static(name: str) -> bytes:
 def _page(path: str, request: Request) -> Response:
     """A page in the frame that all share. What stands above the mark in its file goes into the header."""
     name, title, _ = PAGES[path]
-    header, mark, body = _static(f"{name}.html").decode().partition("<!-- below the header -->\n")
-    if not mark:
-        header, body = "", header
+    header, _, body = _static(f"{name}.html").decode().rpartition("<!-- below the header -->\n")
     frame = Template(_static("frame.html").decode())
     text = frame.substitute(title=title, name=name, header=header, body=body)
     text = text.replace(f'<a href="{path}"', f'<a href="{path}" aria-current="page"', 1)
