@@ -8,6 +8,7 @@ their lengths the differences themselves are summed, so that a large common offs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -79,10 +80,7 @@ def _inner(x: Rows, y: Rows) -> Tensor:
     for f, g in zip(x.factors, y.factors, strict=True):
         wide = f.to(torch.float64, copy=True)
         sums.append(wide.mul_(wide if f is g else g).sum(dim=1))  # of a row with itself, one conversion is enough
-    product = sums[0]
-    for more in sums[1:]:
-        product *= more
-    return product
+    return reduce(Tensor.mul_, sums)
 
 
 def _by_differences(x: Rows, y: Rows) -> Tensor:

@@ -38,6 +38,8 @@ class Factored(Features):
     (torch.Size([1, 4]), 0.5)
     """
 
+    multilabel = False
+
     def __init__(self, a: Any, h: Any, bias: bool = False) -> None:
         a, h = as_tensor(a, "a"), as_tensor(h, "h")
         if a.ndim != 2 or h.ndim != 2 or len(a) != len(h) or 0 in (*a.shape, *h.shape):
@@ -45,10 +47,7 @@ class Factored(Features):
             raise InputError(f"a must be [N, C] and h [N, D] with the same N; got {shapes}")
         check_finite(a, "a")
         check_finite(h, "h")
-        self._set(a, h, bias)
-
-    def _set(self, a: RowSource, h: RowSource, bias: bool, multilabel: bool = False) -> None:
-        self.factors, self.bias, self.multilabel = (a, h), bias, multilabel
+        self.factors, self.bias = (a, h), bias
 
     @property
     def rank_bound(self) -> int:
@@ -60,7 +59,7 @@ class Factored(Features):
     def trusted(cls, a: RowSource, h: RowSource, bias: bool = False, multilabel: bool = False) -> Factored:
         """Features of factors that were validated before (or that are read row block by row block); nothing is read."""
         self = cls.__new__(cls)
-        self._set(a, h, bias, multilabel)
+        self.factors, self.bias, self.multilabel = (a, h), bias, multilabel
         return self
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -60,9 +60,7 @@ class Rows:
 
     def sq_norms(self, dtype: torch.dtype | None = None) -> Tensor:
         """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
-        norms = row_norms(self.factors[0])
-        for f in self.factors[1:]:
-            norms = norms * row_norms(f)
+        norms = reduce(torch.mul, map(row_norms, self.factors))
         sq_norms: Tensor = norms.square_().to(self.factors[0].dtype if dtype is None else dtype)
         return sq_norms
 
@@ -74,10 +72,7 @@ class Rows:
             products = room[: math.prod(shape)].view(shape).unbind(0)
         pairs = zip(self.factors, other.factors, products, strict=True)
         with threads_for(len(self) * len(other) * sum(f.shape[1] for f in self.factors)):
-            first, *rest = (torch.mm(f, g.T, out=out) for f, g, out in pairs)
-            for product in rest:
-                first *= product
-        return first
+            return reduce(Tensor.mul_, [torch.mm(f, g.T, out=out) for f, g, out in pairs])
 
     def sq_dists(self, other: Rows) -> Tensor:
         """‖g_i − g_j‖², [n, m], not below 0."""
