@@ -7,6 +7,7 @@ import json
 import tarfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -126,24 +127,21 @@ def _cifar10(get: Get) -> Arrays:
     return {"X_train": x_train, "y_train": y_train, "X_test": x_test, "y_test": y_test, "class_names": np.array(names)}
 
 
-def _openml(data_id: int) -> Callable[[Get], Arrays]:
-    def read(get: Get) -> Arrays:
-        described = json.loads(get(f"{BASES['openml']}/api/v1/json/data/{data_id}", None).read_text("utf-8"))
-        about = described["data_set_description"]
-        with get(about["url"], about.get("md5_checksum")).open(encoding="utf-8") as lines:
-            table = arff.read(lines)
-        target = about["default_target_attribute"]
-        if target not in table.categories:
-            raise DataError(f"OpenML #{data_id}: the target {target!r} is not a column of categories")
-        features = [name for name in table.columns if name != target]
-        return {
-            "X": np.stack([_numbers(table, name) for name in features], axis=1),
-            "y": table.columns[target].astype(np.uint8 if len(table.categories[target]) <= 256 else np.int64),
-            "feature_names": np.array(features),
-            "class_names": np.array(table.categories[target]),
-        }
-
-    return read
+def _openml(data_id: int, get: Get) -> Arrays:
+    described = json.loads(get(f"{BASES['openml']}/api/v1/json/data/{data_id}", None).read_text("utf-8"))
+    about = described["data_set_description"]
+    with get(about["url"], about.get("md5_checksum")).open(encoding="utf-8") as lines:
+        table = arff.read(lines)
+    target = about["default_target_attribute"]
+    if target not in table.categories:
+        raise DataError(f"OpenML #{data_id}: the target {target!r} is not a column of categories")
+    features = [name for name in table.columns if name != target]
+    return {
+        "X": np.stack([_numbers(table, name) for name in features], axis=1),
+        "y": table.columns[target].astype(np.uint8 if len(table.categories[target]) <= 256 else np.int64),
+        "feature_names": np.array(features),
+        "class_names": np.array(table.categories[target]),
+    }
 
 
 def _numbers(table: arff.Table, name: str) -> Array:
@@ -160,8 +158,8 @@ FETCH: dict[str, Callable[[Get], Arrays]] = {
     "mnist": _mnist,
     "svhn": _svhn,
     "cifar10": _cifar10,
-    "letter": _openml(6),
-    "pokerhand": _openml(155),
-    "randomrbf": _openml(156),
-    "kropt": _openml(184),
+    "letter": partial(_openml, 6),
+    "pokerhand": partial(_openml, 155),
+    "randomrbf": partial(_openml, 156),
+    "kropt": partial(_openml, 184),
 }

@@ -46,18 +46,12 @@ def write(results: Results, path: str | Path) -> None:
     name = path_of(path, "the table").name.lower()
     if not name.endswith((*PARQUET, ".csv", ".csv.gz")) and "." in name:
         raise InputError(f"{path}: a table is written as .csv, .csv.gz or .parquet")
-    columns = _columns(results)
+    check_results(results)
+    columns = {n: held for n, held in results.columns.items() if n in REQUIRED or not np.isnan(held).all()}
     content = _parquet(columns) if name.endswith(PARQUET) else _csv(columns)
     folder_for(Path(path).parent)
     with replacing(path, binary=True) as file:  # the same rows, the same bytes
         file.write(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
-
-
-def _columns(results: Results) -> dict[str, NDArray[Any]]:
-    """The required columns, and the optional ones that hold anything."""
-    check_results(results)
-    optional = [name for name in OPTIONAL if name in results.optional and not np.isnan(results.optional[name]).all()]
-    return {name: getattr(results, name) for name in REQUIRED} | {name: results.optional[name] for name in optional}
 
 
 def _csv(columns: dict[str, NDArray[Any]]) -> bytes:

@@ -88,7 +88,7 @@ class Results:
         held = self.data.tolist()
         if not (names := {data: name for data, name in self.names.items() if name not in set(held)}):
             return self
-        return Results.of(self._columns | {"data": [names.get(data, data) for data in held]}, self.notes)
+        return Results.of(self.columns | {"data": [names.get(data, data) for data in held]}, self.notes)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -178,7 +178,7 @@ class Results:
                 keep[run.rows] |= run.setting == setting and run.seed in shared
         if not keep.any():
             return None
-        return Results.of({name: column[keep] for name, column in self._columns.items()}, self.notes)
+        return Results.of({name: column[keep] for name, column in self.columns.items()}, self.notes)
 
     @classmethod
     def joined(cls, tables: Sequence[Results]) -> Results:
@@ -200,10 +200,11 @@ class Results:
         """A pandas DataFrame with all columns."""
         with needs("to_pandas()", "pandas", "hf"):
             import pandas
-        return pandas.DataFrame(self._columns)
+        return pandas.DataFrame(self.columns)
 
     @property
-    def _columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Every column that the table has, by name."""
         return {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
 
 
