@@ -33,7 +33,6 @@ class Display:
     def __init__(self, cells: Sequence[Cell], console: Console | None = None) -> None:
         self.total, self.done, self.failed, self.skipped = len(cells), 0, 0, 0
         self.running: dict[Cell, tuple[int, int, float]] = {}  # labels so far, labels at the end, accuracy
-        self.last: dict[Cell, tuple[int, int, float]] = {}
         self.console = console or Console(stderr=True)
         self.started = self.spoken = time.monotonic()
         live = Live(get_renderable=self._table, console=self.console, refresh_per_second=4, transient=True)
