@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,11 +106,9 @@ def _by_reference(outputs: Any) -> Outputs:
         way_out = "write them by badge.cluster.predict or badge.predict(..., out=), or use badge.select_from"
         raise InputError(f"these outputs are in the memory of this process, which no other node sees: {way_out}")
     place = parts.place_of(given, "outputs")
-    single = isinstance(place, parts.Near) and not parts.is_parts(place)
-    opened = parts.open_single(Path(place.where)) if single else parts.open_parts(place)
-    out = Outputs.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
-    out.ids, out.directory = opened.ids, place.where
-    return out
+    if isinstance(place, parts.Near) and not parts.is_parts(place):
+        return parts.open_single(place)
+    return parts.open_parts(place)
 
 
 @takes_options(ClusterOptions)

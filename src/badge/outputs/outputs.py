@@ -50,7 +50,8 @@ class Outputs:
     _p: RowSource | None
     _h: RowSource | None
     _rows: int
-    _missing: str
+    #: why probabilities or embeddings are not there; empty if both are there, or if no reason was given
+    missing: str
     #: ‖h‖ of each row, [N, 1] in float64, where the check of the embeddings found them
     norms: RowSource | None = None
     #: mean entropy of the single answers, [N, 1], where the probabilities are the mean of several passes or models
@@ -77,7 +78,7 @@ class Outputs:
     def _set(
         self, p: RowSource | None, h: RowSource | None, missing: str = "", multilabel: bool = False, rows: int = 0
     ) -> None:
-        self._p, self._h, self._missing, self.multilabel = p, h, missing, bool(multilabel)
+        self._p, self._h, self.missing, self.multilabel = p, h, missing, bool(multilabel)
         held = p if h is None else h
         self._rows = rows if held is None else len(held)
 
@@ -116,21 +117,16 @@ class Outputs:
     def has_embeddings(self) -> bool:
         return self._h is not None
 
-    @property
-    def missing(self) -> str:
-        """Why probabilities or embeddings are not there; empty if both are there, or if no reason was given."""
-        return self._missing
-
     def _there(self, array: RowSource | None, name: str) -> Tensor:
         if array is None:
             without = ", ".join(names(lambda row: name not in row.reads and bool(row.paper)))
-            raise InputError(f"the outputs hold no {name}: {self._missing or f'pass {name}= too, or use {without}'}")
+            raise InputError(f"the outputs hold no {name}: {self.missing or f'pass {name}= too, or use {without}'}")
         return cast(Tensor, array)  # strategies that read blocks, and only they, are given other sources of rows
 
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
         """Outputs with both arrays, where they are there, changed by one function."""
         p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
-        out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
+        out = Outputs.trusted(p, h, self.missing, self.multilabel, len(self))
         out.norms = None if h is None or self.norms is None else change(cast(Tensor, self.norms))
         entropy = self.expected_entropy
         out.expected_entropy = None if p is None or entropy is None else change(cast(Tensor, entropy))
@@ -139,13 +135,13 @@ class Outputs:
     def only(self, names: frozenset[str]) -> Outputs:
         """The same without what is not among `names`, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
-        out = Outputs.trusted(p, h, self._missing, self.multilabel, len(self))
+        out = Outputs.trusted(p, h, self.missing, self.multilabel, len(self))
         out.norms, out.expected_entropy = self.norms, self.expected_entropy
         return out
 
     def with_probabilities(self, probabilities: Tensor) -> Outputs:
         """The same embeddings, if any, with other valid probabilities."""
-        out = Outputs.trusted(probabilities, self._h, self._missing, self.multilabel)
+        out = Outputs.trusted(probabilities, self._h, self.missing, self.multilabel)
         out.norms = self.norms
         return out
 
@@ -207,14 +203,11 @@ class Outputs:
 
         place = parts.place_of(directory)
         if not isinstance(place, parts.Near) or parts.is_parts(place):
-            opened = parts.open_parts(place)
-            out = cls.trusted(opened.probabilities, opened.embeddings, multilabel=opened.multilabel)
-            out.ids = opened.ids
-        else:
-            arrays, meta = store.read(place.path), store.meta_of(place.path)
-            p, h = (as_tensor(x, name) if x.shape[1] else None for x, name in zip(arrays, store.ARRAYS, strict=True))
-            out = cls.trusted(p, h, meta.missing, meta.multilabel)
-        out.directory = place.where
+            return parts.open_parts(place)
+        meta, arrays = store.read(place.path)
+        p, h = (as_tensor(x, name) if x.shape[1] else None for x, name in zip(arrays, store.ARRAYS, strict=True))
+        out = cls.trusted(p, h, meta.missing, meta.multilabel)
+        out.directory = place.path
         return out
 
     def __len__(self) -> int:

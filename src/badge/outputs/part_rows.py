@@ -18,16 +18,6 @@ from badge.outputs.far import FarPart
 
 
 @dataclass(frozen=True)
-class Opened:
-    """All parts of a directory (or some of them in a row), in order."""
-
-    probabilities: PartRows
-    embeddings: PartRows
-    ids: PartIds | None
-    multilabel: bool = False
-
-
-@dataclass(frozen=True)
 class Piece:
     """Rows `start` to `stop` of the outputs in a directory, or in a part of an object store."""
 
@@ -41,7 +31,7 @@ class Piece:
     def open(self, name: str) -> Tensor:
         """These rows of the array `name`, memory-mapped; parts of an object store from this machine's copy."""
         folder = self.folder.here() if isinstance(self.folder, FarPart) else self.folder
-        return as_tensor(store.read(folder)[store.ARRAYS.index(name)][self.start : self.stop], name)
+        return as_tensor(store.read(folder)[1][store.ARRAYS.index(name)][self.start : self.stop], name)
 
 
 class PartRows:

@@ -25,7 +25,8 @@ from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError
 from badge.outputs import store
 from badge.outputs.far import Far, FarPart, is_url, settle
-from badge.outputs.part_rows import Opened, PartIds, PartRows, Piece
+from badge.outputs.outputs import Outputs
+from badge.outputs.part_rows import PartIds, PartRows, Piece
 
 FORMAT = 1
 INDEX = "parts.json"
@@ -78,7 +79,7 @@ class Near:
     def metas(self, names: Sequence[str]) -> list[tuple[store.Meta, str] | None]:
         """What each part says; a part that is damaged is refused."""
         folders = [self.path / name for name in names]
-        return [(store.checked_meta(folder), "") if folder.is_dir() else None for folder in folders]
+        return [(store.read(folder)[0], "") if folder.is_dir() else None for folder in folders]
 
     def sees(self, part: Part) -> bool:
         return (self.path / part.name).is_dir()
@@ -168,7 +169,7 @@ def finish(directory: Given, parts: Sequence[Part]) -> None:
     _write_index(place, index)
 
 
-def open_parts(place: Place) -> Opened:
+def open_parts(place: Place) -> Outputs:
     """All parts of a finished directory, memory-mapped; what is missing, doubled or does not fit is named. Parts of an object
     store are fetched when they are read."""
     index = _index(place)
@@ -186,22 +187,26 @@ def open_parts(place: Place) -> Opened:
         multilabel = meta.multilabel
         folders = [place.path / part.name for part in parts]
     rows = [part.rows for part in parts]
-    return _opened(folders, rows, PartIds(folders, rows) if named else None, multilabel)
+    opened = _opened(place, folders, rows, multilabel)
+    opened.ids = PartIds(folders, rows) if named else None
+    return opened
 
 
-def open_single(path: Path) -> Opened:
+def open_single(place: Near) -> Outputs:
     """What `badge.predict(..., out=path)` wrote, as a pool of one part."""
-    meta = store.checked_meta(path)
+    meta, _ = store.read(place.path)
     for name, form in zip(store.ARRAYS, meta.forms, strict=True):
         if not form.columns:
-            raise InputError(f"{path} holds no {name}: {meta.missing}")
-    return _opened([path], [meta.rows], None, meta.multilabel)
+            raise InputError(f"{place} holds no {name}: {meta.missing}")
+    return _opened(place, [place.path], [meta.rows], meta.multilabel)
 
 
-def _opened(folders: Sequence[Path | FarPart], rows: Sequence[int], ids: PartIds | None, multilabel: bool) -> Opened:
+def _opened(place: Place, folders: Sequence[Path | FarPart], rows: Sequence[int], multilabel: bool) -> Outputs:
     pieces = [Piece(folder, 0, n) for folder, n in zip(folders, rows, strict=True)]
     p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
-    return Opened(p_rows, h_rows, ids, multilabel)
+    opened = Outputs.trusted(p_rows, h_rows, multilabel=multilabel)
+    opened.directory = place.where
+    return opened
 
 
 def _checked(place: Place, parts: Sequence[Part]) -> tuple[store.Meta, bool]:

@@ -107,9 +107,8 @@ def read_meta(path: Path) -> Meta | None:
     return Meta.parsed(content, file)
 
 
-def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
-    """Probabilities and embeddings of a finished directory, memory-mapped and read-only."""
-    path = Path(directory)
+def read(path: Path) -> tuple[Meta, tuple[Array, Array]]:
+    """What outputs.json of a finished directory says; its probabilities and embeddings, memory-mapped and read-only."""
     meta, progress = meta_of(path), read_progress(path)
     if progress.rows < meta.rows:
         held = f"{progress.rows:,} of {meta.rows:,} rows"
@@ -117,13 +116,7 @@ def read(directory: str | os.PathLike[str]) -> tuple[Array, Array]:
     arrays = _open(path, meta, "r")
     if progress.rows > meta.rows or (_changed(path) != progress.changed and not same_rows(arrays, progress)):
         raise InputError(f"{path} was changed since it was written: {AGAIN}")
-    return arrays
-
-
-def checked_meta(path: Path) -> Meta:
-    """What outputs.json of a finished directory says; one that is damaged or not finished is refused."""
-    read(path)
-    return meta_of(path)
+    return meta, arrays
 
 
 def read_ids(folder: Path, rows: int) -> Array:
