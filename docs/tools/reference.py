@@ -236,7 +236,7 @@ def comments(kind: type) -> dict[str, str]:
     """The `#:` comments behind the fields of a class."""
     source = inspect.getsource(kind)
     lines, found = source.splitlines(), {}
-    for node in ast.parse(inspect.cleandoc(source)).body[0].body:  # type: ignore[attr-defined]
+    for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             line = lines[node.end_lineno - 1]  # type: ignore[operator]
             if match := re.search(r"#:? (.*)$", line):

@@ -17,7 +17,15 @@ A run of an experiment adds the events of `runs.py`. A repair writes `lost` in p
 
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**defaults):
+        return lambda kind: kind
+
 
 FORMAT = 2
 
@@ -31,12 +39,16 @@ Label = int | str
 Described = str | dict[str, Any]
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class JsonObject:
-    """A JSON object with known fields. A field that holds its default is not written."""
+    """A JSON object with known fields; a subclass is such a dataclass too. A field that holds its default is not written."""
 
     #: True for measurements: fields that hold their default are written too, unknown fields are ignored when read
     open: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def plain(self) -> dict[str, Any]:
         found = {}
@@ -47,7 +59,6 @@ class JsonObject:
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
 class PoolId(JsonObject):
     """What identifies a pool."""
 
@@ -57,7 +68,6 @@ class PoolId(JsonObject):
     columns: dict[str, str] | None = None  #: the columns of a table: name -> type of its values
 
 
-@dataclass(frozen=True, kw_only=True)
 class Initial(JsonObject):
     """Labels that existed before the loop."""
 
@@ -65,7 +75,6 @@ class Initial(JsonObject):
     labels: list[Any]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stop(JsonObject):
     """How the predictions of two models in a row differ on the stop set."""
 
@@ -78,7 +87,6 @@ class Stop(JsonObject):
     kappa: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Memory(JsonObject):
     """What changed in the memory of a strategy: all of it, or fields that are set, or entries added to tables."""
 
@@ -87,7 +95,6 @@ class Memory(JsonObject):
     add: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Record(JsonObject):
     """One event."""
 
@@ -99,7 +106,6 @@ class Record(JsonObject):
         return {"event": self.kind, **self.plain(), **({} if self.at is None else {"at": self.at})}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Header(Record):
     kind = "learner"
     format: int
@@ -113,7 +119,6 @@ class Header(Record):
     picks: int | None = None  #: version of the picks (`badge.core.rng.PICKS_VERSION`); None: from before they had one
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ask(Record):
     kind = "ask"
     round: int
@@ -129,7 +134,6 @@ class Ask(Record):
     select_seconds: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Tell(Record):
     kind = "tell"
     ids: list[Id]
@@ -142,7 +146,6 @@ class Tell(Record):
     request: str | None = None  #: number of the page's request, by which one that comes twice is known
 
 
-@dataclass(frozen=True, kw_only=True)
 class Relabel(Record):
     kind = "relabel"
     id: Id
@@ -151,7 +154,6 @@ class Relabel(Record):
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Skip(Record):
     kind = "skip"
     ids: list[Id]
@@ -161,20 +163,17 @@ class Skip(Record):
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unskip(Record):
     kind = "unskip"
     ids: list[Id]
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Release(Record):
     kind = "release"
     ids: list[Id]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Decide(Record):
     kind = "decide"
     ids: list[Id]
@@ -183,7 +182,6 @@ class Decide(Record):
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Remark(Record):
     kind = "remark"
     id: Id
@@ -193,44 +191,37 @@ class Remark(Record):
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class SetAside(Record):
     kind = "test"
     ids: list[Id]
     people: int = 1  #: number of people who label each id
 
 
-@dataclass(frozen=True, kw_only=True)
 class AddClass(Record):
     kind = "class"
     name: Label
 
 
-@dataclass(frozen=True, kw_only=True)
 class Use(Record):
     kind = "use"
     strategy: Described
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewPool(Record):
     kind = "pool"
     pool: PoolId
 
 
-@dataclass(frozen=True, kw_only=True)
 class Withdraw(Record):
     kind = "withdraw"
     ids: list[Id]  #: of examples that are no longer in the pool
 
 
-@dataclass(frozen=True, kw_only=True)
 class Return(Record):
     kind = "return"
     ids: list[Id]  #: of withdrawn examples that are in the pool again
 
 
-@dataclass(frozen=True, kw_only=True)
 class Erased(Record):
     """In place of an event about an erased example; with `examples`, at the end: their number."""
 
@@ -238,7 +229,6 @@ class Erased(Record):
     examples: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewPicks(Record):
     """The journal goes on under another version of the picks: the same seed gives other picks from here on."""
 
@@ -246,7 +236,6 @@ class NewPicks(Record):
     version: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lost(Record):
     kind = "lost"
     reason: str

@@ -1,12 +1,10 @@
 """The events of a run of an experiment: `start` first, a `round` for each model, `resume`, `failed`, `end`."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from badge.journal.events import FORMAT, JsonObject, Record
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(JsonObject):
     """The data of a run."""
 
@@ -19,7 +17,6 @@ class Data(JsonObject):
     digest: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Start(Record):
     kind = "start"
     open = True
@@ -31,7 +28,6 @@ class Start(Record):
     git: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Round(Record):
     kind = "round"
     open = True
@@ -52,7 +48,6 @@ class Round(Record):
     seconds: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Resume(Record):
     kind = "resume"
     more: bool = False  #: whether the run goes on to more labels than before
@@ -61,13 +56,11 @@ class Resume(Record):
     git: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Failed(Record):
     kind = "failed"
     error: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class End(Record):
     kind = "end"
     open = True

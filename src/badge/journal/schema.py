@@ -4,17 +4,11 @@ from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from badge.journal import events as e
-from badge.journal import runs
+from badge.journal import runs  # noqa: F401  # its events are among the kinds
 from badge.journal.events import FORMAT, Event, JsonObject, Record
 
-_TYPES: tuple[type[Record], ...] = (
-    e.Header, e.Ask, e.Tell, e.Relabel, e.Skip, e.Unskip, e.Release, e.Decide, e.Remark, e.SetAside,
-    e.AddClass, e.Use, e.NewPool, e.Withdraw, e.Return, e.Erased, e.NewPicks, e.Lost,
-    runs.Start, runs.Round, runs.Resume, runs.Failed, runs.End,
-)  # fmt: skip
 #: name of an event -> its type
-KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in _TYPES}
+KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in Record.__subclasses__()}
 
 
 def _types(hint: Any) -> tuple[type, ...]:
@@ -29,15 +23,15 @@ def _schema(kind: type[JsonObject]) -> tuple[frozenset[str], dict[str, frozenset
     """Required fields; the types that JSON gives for each field; the fields that are such objects."""
     hints = get_type_hints(kind)
     types = {field.name: _types(hints[field.name]) for field in fields(kind)}
-    parts = {name: next((one for one in kinds if issubclass(one, JsonObject)), None) for name, kinds in types.items()}
+    parts = {name: one for name, kinds in types.items() for one in kinds if issubclass(one, JsonObject)}
     required = frozenset(field.name for field in fields(kind) if field.default is MISSING)
     json = {
         name: frozenset(dict if issubclass(one, JsonObject) else one for one in kinds) for name, kinds in types.items()
     }
-    return required, json, {name: part for name, part in parts.items() if part is not None}
+    return required, json, parts
 
 
-_SCHEMA = {kind: _schema(kind) for kind in (*_TYPES, e.PoolId, e.Initial, e.Stop, e.Memory, runs.Data)}
+_SCHEMA = {kind: _schema(kind) for kind in (*KINDS.values(), *JsonObject.__subclasses__())}
 
 
 def check(event: Event) -> None:
