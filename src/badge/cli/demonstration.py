@@ -1,12 +1,10 @@
 """`badge demo`: the paper's protocol on scikit-learn's digits, small enough for a first look."""
 
 import math
-from pathlib import Path
 
 from badge import stats, strategies
 from badge.experiment.cell import Cell
 from badge.experiment.display import text_table
-from badge.report.figures import learning_curves
 
 #: seven strategies, three seeds, to 400 of 1,437 labels
 CELLS = [
@@ -14,13 +12,6 @@ CELLS = [
     for seed in range(3)
     for strategy in strategies.PAPER
 ]
-
-
-def picture(folder: Path) -> Path:
-    """Draw the learning curves of the journals in `folder`; the PNG beside them."""
-    path = folder / "learning-curves.png"
-    learning_curves(stats.load(folder), path)
-    return path
 
 
 def headline(results: stats.Results) -> str:
@@ -41,9 +32,8 @@ def headline(results: stats.Results) -> str:
     )
 
 
-def table(folder: Path) -> str:
+def table(results: stats.Results) -> str:
     """Labels that each strategy needs to reach the accuracy that `rand` has at the end, means over the seeds."""
-    results = stats.load(folder)
     saved = {saving.strategy: saving for saving in stats.saved_labels(results).savings}
     target = next(iter(saved.values())).target
     rows = []

@@ -1,6 +1,7 @@
 """`badge label-studio`: the picks of a Label Studio project come first."""
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -44,13 +45,8 @@ def label_studio(
     from badge.labelling.label_studio import watch as watch_project
     from badge.labelling.label_studio.picking import picks_for
 
-    def say(text: str) -> None:
-        typer.echo(text, err=True)
-
-    def on_wait(seconds: float, reason: str) -> None:
-        say(f"{reason}; again in {seconds:g} s")
-
-    client = Client(url, project, token, on_wait, patient=watch)
+    say = partial(typer.echo, err=True)
+    client = Client(url, project, token, lambda seconds, why: say(f"{why}; again in {seconds:g} s"), patient=watch)
     settings = Settings(
         batch_size=batch_size,
         again_after=again_after or max(1, batch_size // 2),

@@ -134,12 +134,16 @@ def demo(
     """The paper's seven strategies on scikit-learn's digits, in under a minute: picture and table."""
     import tempfile
 
-    from badge.cli.demonstration import CELLS, picture, table
+    from badge.cli.demonstration import CELLS, table
+    from badge.report import learning_curves
+    from badge.stats import load
 
     folder = out or Path(tempfile.mkdtemp(prefix="badge-demo-"))
     _run_all(CELLS, folder, workers, summary=False)
-    typer.echo(table(folder))
-    typer.echo(f"learning curves: {picture(folder)}")
+    results, picture = load(folder), folder / "learning-curves.png"
+    typer.echo(table(results))
+    learning_curves(results, picture)
+    typer.echo(f"learning curves: {picture}")
     typer.echo(f"for the whole report: badge report {folder}")
 
 

@@ -74,8 +74,7 @@ class Wait:
 def get(ray: Any, refs: Sequence[Any], what: str) -> list[Any]:
     """The values of `refs`, in order. Raises what badge raised on a worker, or that no node is left."""
     ready(ray, refs, what, count=len(refs))
-    values: list[Any] = fetched(ray, list(refs))
-    return values
+    return list(fetched(ray, list(refs)))
 
 
 def ready(ray: Any, refs: Sequence[Any], what: str, limit: float = WORK_SECONDS, count: int = 1) -> list[Any]:

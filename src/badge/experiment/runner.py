@@ -66,23 +66,21 @@ def run_cells(
     failed: list[Outcome] = []
     waiting: list[Cell] = []
     fetched: dict[str, Exception | None] = {}
-    if len({cell.data for cell in cells}) == 1 and _any_left(cells, folder):  # without it nothing can run: one error
-        try:
-            _fetch(cells[0], fetched)
-        except BadgeError:
-            raise
-        except Exception:  # of the user's loader: reported with each cell, below
-            pass
+    # Without the data set of all cells nothing can run: one error. What a user's loader raises is told with each cell.
+    one_set = len({cell.data for cell in cells}) == 1 and _any_left(cells, folder)
+    if one_set and isinstance(error := _fetch(cells[0], fetched), BadgeError):
+        raise error
     with display:
         for cell in cells:
             try:
                 if finished(cell, folder):
                     display.ended(Outcome(cell), skipped=True)
                     continue
-                _fetch(cell, fetched)
+                if (lacking := _fetch(cell, fetched)) is not None:
+                    raise lacking
                 waiting.append(cell)
-            except Exception as error:
-                failed.append(failure(cell, error))
+            except Exception as raised:
+                failed.append(failure(cell, raised))
                 _log(failed[-1], folder)
                 display.ended(failed[-1])
         for outcome in executor.map(partial(_run_in, folder), waiting, display.round):
@@ -125,14 +123,12 @@ def _any_left(cells: Sequence[Cell], folder: Path) -> bool:
     return False
 
 
-def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> None:
-    """Load the data of a cell once; where that failed, raise the same error again."""
+def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> Exception | None:
+    """Load the data of a cell once; the error of that, if there was one."""
     if cell.data not in fetched:
         try:
             dataset_of(cell)
             fetched[cell.data] = None
         except Exception as error:
             fetched[cell.data] = error
-    known = fetched[cell.data]
-    if known is not None:
-        raise known
+    return fetched[cell.data]

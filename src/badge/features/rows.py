@@ -61,8 +61,7 @@ class Rows:
     def sq_norms(self, dtype: torch.dtype | None = None) -> Tensor:
         """‖g_i‖², [n]: each row summed by itself, in float64, and rounded once. It does not depend on its neighbours."""
         norms = reduce(torch.mul, map(row_norms, self.factors))
-        sq_norms: Tensor = norms.square_().to(self.factors[0].dtype if dtype is None else dtype)
-        return sq_norms
+        return norms.square_().to(self.factors[0].dtype if dtype is None else dtype)
 
     def gram(self, other: Rows, room: Tensor | None = None) -> Tensor:
         """⟨g_i, g_j⟩, [n, m]; in `room` for one matrix per factor, because fresh memory for every product is slow."""

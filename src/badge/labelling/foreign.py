@@ -99,8 +99,7 @@ def _texts(path: Path) -> Iterator[tuple[str | None, str]]:
 def _parsed(text: str) -> list[Any]:
     """A list, or one record a line."""
     if text.startswith("["):
-        found: list[Any] = json.loads(text)
-        return found
+        return list(json.loads(text))
     return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 

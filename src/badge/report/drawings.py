@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -125,11 +126,8 @@ def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | No
     small errors count too), smoothed by a running median of five. A steep start would squeeze the rest, so the window
     begins where its height is at most STEEP times the curves' distance. None if fewer than two curves overlap.
     """
-    shared = [line.x for line in lines]
-    grid = shared[0] if shared else np.empty(0)
-    for x in shared[1:]:
-        grid = np.intersect1d(grid, x)
-    if len(lines) < 2 or len(grid) < 3:
+    grid = reduce(np.intersect1d, [line.x for line in lines]) if len(lines) > 1 else np.empty(0)
+    if len(grid) < 3:
         return None
     heights = np.array([line.y[np.searchsorted(line.x, grid)] for line in lines])
     errors = np.log(np.maximum(100.0 - heights, 0.1))

@@ -41,9 +41,8 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
             if found and lacking:
                 text = f"{setting}: {name} lacks seed{'s' * (len(lacking) > 1)} {_names(lacking)}"
                 notes.append(Note("missing repeats", f"{text}; it is paired on the {len(found)} it has"))
-            short = {run.seed: int(results.labels[run.rows.stop - 1]) for run in found}
-            if short := {seed: end for seed, end in short.items() if end < max(ends)}:
-                stops = _names(f"seed {seed} at {end:,}" for seed, end in short.items())
+            reached = {run.seed: int(results.labels[run.rows.stop - 1]) for run in found}
+            if stops := _names(f"seed {seed} at {end:,}" for seed, end in reached.items() if end < max(ends)):
                 text = f"{setting}: {name} stops before {max(ends):,} labels: {stops}"
                 notes.append(Note("unequal numbers of rounds", text))
             notes += _holes(results, f"{setting}: {name}", found)

@@ -34,8 +34,7 @@ class Matrix(NamedTuple):
     @property
     def averages(self) -> NDArray[np.float64]:
         """Mean of each column, the 0 on the diagonal included, as in the authors' script; lower is better."""
-        averages: NDArray[np.float64] = self.values.mean(axis=0)
-        return averages
+        return np.asarray(self.values.mean(axis=0))
 
 
 class Penalty(NamedTuple):

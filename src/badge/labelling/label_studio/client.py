@@ -82,8 +82,7 @@ class Client:
         if urlsplit(whole).scheme not in ("http", "https"):
             raise ServerError(f"{address!r} cannot be fetched: give the project's storage pre-signed addresses")
         ours = urlsplit(whole).netloc == urlsplit(self.url).netloc
-        content: bytes = self._request("GET", whole, signed=ours, follow_redirects=True).content
-        return content
+        return bytes(self._request("GET", whole, signed=ours, follow_redirects=True).content)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 

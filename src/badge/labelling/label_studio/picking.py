@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from badge.core.progress import bar
-from badge.core.writing import cache_folder
+from badge.core.writing import cache_folder, folder_for
 from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.layout import Project
@@ -42,10 +42,9 @@ def picks_for(client: Client, strategy: str, seed: int, encoder: str | None = No
     return pick
 
 
-def fetched(client: Client, addresses: Sequence[str], folder: Path | None = None) -> list[Path]:
+def fetched(client: Client, addresses: Sequence[str]) -> list[Path]:
     """The files at these addresses. Each is fetched once and kept in the user's cache."""
-    folder = folder or cache_folder() / "label-studio"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_for(cache_folder() / "label-studio")
     paths = [folder / _name(client.url, address) for address in addresses]
     missing = [(path, address) for path, address in zip(paths, addresses, strict=True) if not path.exists()]
     with bar("fetching images", len(missing), enabled=len(missing) > 10) as advance:

@@ -22,14 +22,13 @@ every entry. The last row is the average of the column over all strategies, as i
 
 def section(study: Study) -> Section:
     penalty = study.statistics.penalty
-    overall, by_size, by_model = penalty.overall, group_by(penalty, "batch_size"), group_by(penalty, "model")
+    overall = penalty.overall
     heats = [Heat("penalty-all", f"All settings ({overall.settings})", overall)]
-    for size, matrix in by_size.items() if len(by_size) > 1 else ():  # one group would repeat the whole
-        heats.append(Heat(slug("penalty", "batch size", size), f"Batch size {size:,} ({matrix.settings})", matrix))
-    for model, matrix in by_model.items() if len(by_model) > 1 else ():
-        heats.append(Heat(slug("penalty", "model", model), f"Model {model} ({matrix.settings})", matrix))
     tables = [Table("penalty_matrix", ["strategy", *penalty.strategies], _rows(overall), latex=True)]
-    for by, groups in (("batch_size", by_size), ("model", by_model)):
+    for by, title in (("batch_size", "Batch size {:,}"), ("model", "Model {}")):
+        groups = group_by(penalty, by)
+        for group, matrix in groups.items() if len(groups) > 1 else ():  # one group would repeat the whole
+            heats.append(Heat(slug("penalty", by, group), f"{title.format(group)} ({matrix.settings})", matrix))
         rows = [[group, *row] for group, matrix in groups.items() for row in _rows(matrix)]
         tables.append(Table(f"penalty_matrix_by_{by}", [by, "strategy", *penalty.strategies], rows, latex=True))
     compared = overall.settings > 0 and len(overall.strategies) > 1
