@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from badge.core.catalog import PAPER_STRATEGIES
@@ -40,13 +41,13 @@ _BATCHES = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
 
 
 class Theirs(NamedTuple):
-    """A figure of the paper: our names of it, and the runs that it needs."""
+    """A figure of the paper: our names of it, and the runs that it needs, every strategy in every setting."""
 
     number: int
     what: str
     names: tuple[str, ...]
-    needs: tuple[tuple[Setting, tuple[str, ...]], ...]
-    grid: str
+    settings: tuple[Setting, ...]
+    strategies: tuple[str, ...] = PAPER_STRATEGIES
 
 
 class Counterpart(NamedTuple):
@@ -70,67 +71,56 @@ def section(study: Study) -> Section:
 
 def figures_of_the_paper() -> Iterator[Theirs]:
     """All 31, in their order."""
-    pairs = [(data, model) for data, (_, models) in _DATA.items() for model in models]
-    everything = [Setting(*pair, size) for pair in pairs for size in SIZES]
-    all_seven = tuple((setting, PAPER_STRATEGIES) for setting in everything)
-    samplers = {
-        data: tuple(Setting(data, model, size) for model in models if model != "vgg11" for size in SIZES[:2])
+    of_data = {
+        data: tuple(Setting(data, model, size) for model in models for size in SIZES)
         for data, (_, models) in _DATA.items()
     }
-    both = tuple(setting for settings in samplers.values() for setting in settings)
+    samplers = {
+        data: tuple(s for s in settings if s.model != "vgg11" and s.batch_size in SIZES[:2])
+        for data, settings in of_data.items()
+    }
+    everything, both = (tuple(chain(*settings.values())) for settings in (of_data, samplers))
     told = "k-means++ and k-DPP: accuracy and seconds"
-    yield Theirs(1, f"{told} (the paper does not name the settings)", _of_samplers(both), _pairs(both), ABLATION)
+    yield _of_samplers(1, f"{told} (the paper does not name the settings)", both)
+    batches = tuple(slug(what, *setting) for what in ("log_det", "mean_norm") for setting in _BATCHES)
     three = ("badge", "kdpp", "kcenter-grad")
-    yield Theirs(2, "log-determinant and norm of the batches", *_of_batches(three), ABLATION)
+    yield Theirs(2, "log-determinant and norm of the batches", batches, _BATCHES, three)
     curves = tuple(slug("curves", *setting) for setting in everything)
-    yield Theirs(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, all_seven, MAIN)
-    yield Theirs(4, "penalty matrix over all settings", ("penalty-all",), all_seven, MAIN)
-    yield Theirs(5, "CDF of normalised errors over all settings", ("cdf-all",), all_seven, MAIN)
-    number = 5
-    for kind, ending in (("full", ()), ("zoomed", ("zoomed",))):
-        for data, (title, models) in _DATA.items():
-            number += 1
-            here = [Setting(data, model, size) for model in models for size in SIZES]
-            names = tuple(slug("curves", *setting, *ending) for setting in here)
-            needs = tuple((setting, PAPER_STRATEGIES) for setting in here)
-            yield Theirs(number, f"learning curves of {title}, {kind}", names, needs, MAIN)
-    models = ("mlp", "resnet18", "vgg11")
-    for number, kind in ((20, "penalty"), (22, "cdf")):
-        what = {"penalty": "penalty matrices", "cdf": "CDFs of normalised errors"}[kind]
+    yield Theirs(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, everything)
+    yield Theirs(4, "penalty matrix over all settings", ("penalty-all",), everything)
+    yield Theirs(5, "CDF of normalised errors over all settings", ("cdf-all",), everything)
+    for first, kind, ending in ((6, "full", ()), (13, "zoomed", ("zoomed",))):
+        for number, (data, settings) in enumerate(of_data.items(), start=first):
+            names = tuple(slug("curves", *setting, *ending) for setting in settings)
+            yield Theirs(number, f"learning curves of {_DATA[data][0]}, {kind}", names, settings)
+    for number, kind, what in ((20, "penalty", "penalty matrices"), (22, "cdf", "CDFs of normalised errors")):
         by_size = tuple(slug(kind, "batch size", size) for size in SIZES)
-        by_model = tuple(slug(kind, "model", model) for model in models)
-        yield Theirs(number, f"{what} by batch size", by_size, all_seven, MAIN)
-        yield Theirs(number + 1, f"{what} by network", by_model, all_seven, MAIN)
-    yield Theirs(24, "log-determinant and norm of the batches, with conf", *_of_batches((*three, "conf")), ABLATION)
+        by_model = tuple(slug(kind, "model", model) for model in ("mlp", "resnet18", "vgg11"))
+        yield Theirs(number, f"{what} by batch size", by_size, everything)
+        yield Theirs(number + 1, f"{what} by network", by_model, everything)
+    yield Theirs(24, "log-determinant and norm of the batches, with conf", batches, _BATCHES, (*three, "conf"))
     for number, (data, settings) in enumerate(samplers.items(), start=25):
-        yield Theirs(number, f"{told}, {_DATA[data][0]}", _of_samplers(settings), _pairs(settings), ABLATION)
+        yield _of_samplers(number, f"{told}, {_DATA[data][0]}", settings)
 
 
-def _of_samplers(settings: tuple[Setting, ...]) -> tuple[str, ...]:
-    return tuple(slug(*parts, *s) for s in settings for parts in (("samplers", "curves"), ("seconds",)))
-
-
-def _pairs(settings: tuple[Setting, ...]) -> tuple[tuple[Setting, tuple[str, ...]], ...]:
-    return tuple((setting, ("badge", "kdpp")) for setting in settings)
-
-
-def _of_batches(strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[Setting, tuple[str, ...]], ...]]:
-    names = tuple(slug(what, *setting) for what in ("log_det", "mean_norm") for setting in _BATCHES)
-    return names, tuple((setting, strategies) for setting in _BATCHES)
+def _of_samplers(number: int, what: str, settings: tuple[Setting, ...]) -> Theirs:
+    names = tuple(slug(*parts, *s) for s in settings for parts in (("samplers", "curves"), ("seconds",)))
+    return Theirs(number, what, names, settings, ("badge", "kdpp"))
 
 
 def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
     """The index: for every figure of the paper its counterparts among `drawn`, and what is missing."""
     rows = []
     for figure in figures_of_the_paper():
-        there = [all((s, name) in results.by_strategy for name in names) for s, names in figure.needs]
+        runs = [[(setting, name) in results.by_strategy for name in figure.strategies] for setting in figure.settings]
         ours = tuple(name for name in figure.names if name in drawn)
-        if all(there) and ours:
+        grid = MAIN if figure.strategies == PAPER_STRATEGIES else ABLATION
+        if all(map(all, runs)) and ours:
             state = "complete"
-        elif not ours or not any((s, name) in results.by_strategy for s, names in figure.needs for name in names):
-            ours, state = (), f"missing: {figure.grid} makes it"
+        elif not ours or not any(map(any, runs)):
+            ours, state = (), f"missing: {grid} makes it"
         else:
-            count = f"{sum(there)} of {len(there)} settings have all strategies"
-            state = f"in part, {count}; {figure.grid} makes the rest"
+            count = f"{sum(map(all, runs))} of {len(runs)} settings have all strategies"
+            state = f"in part, {count}; {grid} makes the rest"
         rows.append(Counterpart(figure.number, figure.what, ours, state))
     return rows
