@@ -329,7 +329,7 @@ def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) ->
     session = Session(learner, source, 4)
     ids = learner.ask(4).tolist()
     learner.tell(ids, ["=good"] * 4, by="=me")
-    lines = session.exports.as_csv().splitlines()
+    lines = session.board.as_csv().splitlines()
     assert len(lines) == 5 and not any(cell.startswith("=") for line in lines for cell in line.split(","))
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     session.close()

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from badge.core.spreadsheet import safe
-from badge.labelling.sources import Items, Source
+from badge.labelling.sources import Items
 from badge.learner import ActiveLearner
 from badge.learner.advice import wilson
 from badge.learner.team import Team, TestPoint
@@ -26,6 +26,8 @@ POINTS, WINDOW = 60, 50
 SHARE = 0.1
 #: seconds of computing that are not worth waiting for
 NO_COST = 0.01
+#: columns of labels.csv, before the text
+COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")
 #: class -> its description, key and colour, if given
 About = dict[str, dict[str, str]]
 
@@ -33,8 +35,8 @@ About = dict[str, dict[str, str]]
 class Board:
     """Looks at a learner; nothing here changes it."""
 
-    def __init__(self, learner: ActiveLearner, source: Source, per_item: int = 1, about: About | None = None) -> None:
-        self.learner, self.source, self.per_item, self.about = learner, source, per_item, about or {}
+    def __init__(self, learner: ActiveLearner, items: Items, per_item: int, about: About | None) -> None:
+        self.learner, self.items, self.per_item, self.about = learner, items, per_item, about or {}
         self._lock = threading.Lock()
         self._overview: dict[str, Any] = {}
         self._stale, self._made, self._cost = True, 0.0, 0.0
@@ -69,7 +71,7 @@ class Board:
         return {
             "labelled": len(labels),
             "skipped": len(skipped),
-            "size": len(self.source),
+            "size": len(self.items.source),
             "several": self.learner.team.multilabel,
             "of": self.per_item,
             "ties": len(self.learner.team.ties()) if self.per_item > 1 else 0,
@@ -104,7 +106,7 @@ class Board:
             for id in sorted(labels, key=lambda id: last[id].event, reverse=True)
         ]
 
-    def find(self, position: Any, **wanted: str) -> dict[str, Any]:
+    def find(self, **wanted: str) -> dict[str, Any]:
         """One page of the list: of a class or person, with a text, flagged, where the model was wrong, or skipped."""
         skipped = reversed(self.learner.skipped.items())
         match wanted.get("show"):
@@ -122,7 +124,7 @@ class Board:
             votes = self.learner.votes
             rows = [row for row in rows if row.get("by") == by or by in votes.get(row["id"], {})]
         if text := wanted.get("text", "").casefold():
-            rows = [row for row in rows if text in f"{row['id']} {self.source.summary(position(row['id']))}".casefold()]
+            rows = [row for row in rows if text in f"{row['id']} {self.items.summary(row['id'])}".casefold()]
         asked = wanted.get("page", "")
         page = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
         shown = rows[page * ROWS : (page + 1) * ROWS]
@@ -130,11 +132,57 @@ class Board:
             if own := wanted.get("own"):  # what this person said of an item
                 alone = row.get("label") if row.get("by") == own else None
                 row["own"] = self.learner.votes.get(row["id"], {own: alone}).get(own)
-            row["item"] = self.source.shown(position(row["id"]))
+            row["item"] = self.items.shown(row["id"])
             row["id"] = str(row["id"])
             if len(row["item"].get("text", "")) > MOST_SHOWN:
                 row["item"]["text"] = row["item"]["text"][:MOST_SHOWN] + " …"
         return {"total": len(rows), "page": page, "pages": -(-len(rows) // ROWS), "rows": shown}
+
+    # -- the files -----------------------------------------------------------------------------------------------
+
+    def exported(self) -> list[dict[str, Any]]:
+        """Every label in the order given. `by` names all who gave it; `votes` is empty if one person is asked."""
+        learner, team = self.learner, self.learner.team
+        votes, seconds, test = learner.votes, team.seconds(), team.test
+        last = {row.id: row for row in learner.history.rows}
+        found = []
+        for id, label in learner.labels.items():
+            row = last[id]
+            agreed = [name for name, vote in votes.get(id, {}).items() if vote == label]
+            remarks, flagged = team.remarks(id)
+            found.append(
+                {
+                    "id": id,
+                    "label": label,
+                    "by": ", ".join(agreed) if agreed and row.kind not in ("relabel", "decide") else row.by,
+                    "at": row.at,
+                    "votes": votes.get(id, {}),
+                    "seconds": seconds.get(id),
+                    "predicted": row.predicted,
+                    "test": id in test,
+                    "flagged": flagged,
+                    "comments": [f"{by}: {text}" for by, text in remarks],
+                }
+            )
+        return found
+
+    def as_csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        text = self.items.source.kind == "text"
+        writer.writerow([*COLUMNS, *(["text"] if text else [])])
+        for row in self.exported():
+            more = [self.items.summary(row["id"])] if text else []
+            writer.writerow([safe(_cell(value)) for value in (*row.values(), *more)])
+        return file.getvalue()
+
+    def as_jsonl(self) -> str:
+        lines = []
+        for row in self.exported():
+            item = self.items.shown(row["id"])
+            more = {"text": item["text"]} if item["kind"] == "text" else dict(item.get("fields", []))
+            lines.append(json.dumps({**more, **row}, ensure_ascii=False))
+        return "\n".join(lines) + "\n" if lines else ""
 
 
 def _listed(label: Any) -> list[Any]:
@@ -184,60 +232,6 @@ def _curve(right: list[bool]) -> list[float]:
     step = max(1, -(-len(right) // POINTS))
     ends = range(len(right) - (len(right) - 1) // step * step, len(right) + 1, step) if right else []
     return [round((sums[end] - sums[max(0, end - WINDOW)]) / min(end, WINDOW), 4) for end in ends]
-
-
-COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")
-
-
-class Exports:
-    """Looks at a learner; nothing here changes it."""
-
-    def __init__(self, learner: ActiveLearner, items: Items) -> None:
-        self.learner, self.items = learner, items
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Every label in the order given. `by` names all who gave it; `votes` is empty if one person is asked."""
-        learner, team = self.learner, self.learner.team
-        votes, seconds = learner.votes, team.seconds()
-        last = {row.id: row for row in learner.history.rows}
-        found = []
-        for id, label in learner.labels.items():
-            row = last[id]
-            agreed = [name for name, vote in votes.get(id, {}).items() if vote == label]
-            remarks, flagged = team.remarks(id)
-            found.append(
-                {
-                    "id": id,
-                    "label": label,
-                    "by": ", ".join(agreed) if agreed and row.kind not in ("relabel", "decide") else row.by,
-                    "at": row.at,
-                    "votes": votes.get(id, {}),
-                    "seconds": seconds.get(id),
-                    "predicted": row.predicted,
-                    "test": id in team.test,
-                    "flagged": flagged,
-                    "comments": [f"{by}: {text}" for by, text in remarks],
-                }
-            )
-        return found
-
-    def as_csv(self) -> str:
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        text = self.items.source.kind == "text"
-        writer.writerow([*COLUMNS, *(["text"] if text else [])])
-        for row in self.rows():
-            more = [self.items.source.pool[self.items.position(row["id"])]] if text else []
-            writer.writerow([safe(_cell(value)) for value in (*row.values(), *more)])
-        return file.getvalue()
-
-    def as_jsonl(self) -> str:
-        lines = []
-        for row in self.rows():
-            item = self.items.shown(row["id"])
-            more = {"text": item["text"]} if item["kind"] == "text" else dict(item.get("fields", []))
-            lines.append(json.dumps({**more, **row}, ensure_ascii=False))
-        return "\n".join(lines) + "\n" if lines else ""
 
 
 def _cell(value: Any) -> str:

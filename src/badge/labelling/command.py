@@ -196,7 +196,8 @@ def _people(options: Options, file: Path) -> People:
     fresh = not people.named and not any(role == "admin" for _, _, role in wanted)
     for place, (name, _, role) in enumerate(wanted):
         people.add(name, role or ("admin" if fresh and place == 0 else None))
-    if options.adjudicator is not None and people.named and people.role_of(options.adjudicator) == "label":
+    roles = {person.name: person.role for person in people.named}
+    if options.adjudicator is not None and roles and roles.get(options.adjudicator, "label") == "label":
         people.add(options.adjudicator, "adjudicate")
     if options.revoke is not None:
         people.revoke(options.revoke)

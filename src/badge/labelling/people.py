@@ -96,9 +96,6 @@ class People:
         with self._lock:
             self._keep(replace(self._named[name], token=None))
 
-    def role_of(self, name: str) -> str:
-        return self._named[name].role if name in self._named else "admin" if not self._named else "label"
-
     def by_token(self, token: str) -> Visitor | None:
         return self._find(lambda secret: hmac.compare_digest(secret.encode(), token.encode()))
 

@@ -11,19 +11,17 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from badge.core.importing import needs
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
 from badge.errors import BadgeError, InputError
 from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
 from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
-
-with needs("the labelling page", "starlette", "label"):
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
 
 #: files that the pages load -> content type
 STATIC = {
@@ -109,7 +107,7 @@ class Views:
         visitor = _visitor(request)
         if visitor.name is not None and "adjudicate" not in visitor.may:
             asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
-        return self.session.board.find(self.session.items.position, **asked)
+        return self.session.board.find(**asked)
 
     def file(self, request: Request) -> Response:
         position = self.session.items.position(request.query_params.get("id", ""))
@@ -120,8 +118,8 @@ class Views:
         return Response(body, media_type=media, headers=headers)
 
     def export(self, request: Request) -> Response:
-        kind, exports = request.path_params["kind"], self.session.exports
-        made = {"csv": exports.as_csv, "jsonl": exports.as_jsonl}.get(kind)
+        kind, board = request.path_params["kind"], self.session.board
+        made = {"csv": board.as_csv, "jsonl": board.as_jsonl}.get(kind)
         if made is None:
             raise InputError("there are labels.csv and labels.jsonl")
         media = "text/csv" if kind == "csv" else "application/x-ndjson"
@@ -179,8 +177,8 @@ def app_of(
 
 def serve(app: Any, session: Session, host: str, port: int, listen: socket.socket | None = None) -> None:
     """Run until it is stopped; what was answered is on disk however that happens."""
-    with needs("the labelling page", "uvicorn", "label"):
-        import uvicorn
+    import uvicorn
+
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False, timeout_keep_alive=30)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from badge.core.rng import generator
 from badge.journal.events import Id
-from badge.labelling.board import About, Board, Exports
+from badge.labelling.board import About, Board
 from badge.labelling.lending import LOAN_SECONDS, Loans
 from badge.labelling.picking import Picker
 from badge.labelling.sources import Items, Source
@@ -50,8 +50,7 @@ class Session:
         self.learner, self.source, self.per_item, self.adjudicator = learner, source, per_item, adjudicator
         self.items, self.team, self.test_first = Items(source), learner.team, test_first
         self.picker = Picker(learner, batch_size, per_item)
-        self.board = Board(learner, source, per_item, about)
-        self.exports = Exports(learner, self.items)
+        self.board = Board(learner, self.items, per_item, about)
         self._loans = Loans(LOAN_SECONDS, file=loans)
         self.picker.is_out, self.picker.picked = self._loans.is_out, self.board.changed
         self._lock = threading.Lock()

@@ -184,6 +184,9 @@ class Items:
     def shown(self, id: Id) -> dict[str, Any]:
         return self.source.shown(self.position(id))
 
+    def summary(self, id: Id) -> str:
+        return self.source.summary(self.position(id))
+
     def seal(self, id: Id) -> str:
         """Short digest of what a person sees of an item: an answer brings it back."""
         place = self.position(id)
