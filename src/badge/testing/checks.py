@@ -23,13 +23,13 @@ from badge.testing.pools import POOLS, SMALL, made, ways_to_hold
 #: A sampler fails where its counts are less likely than this under the law: a right one, once in a million seeds.
 LEAST = 1e-6
 
-Errors = tuple[type[Exception], ...]
+Errors = type[Exception] | tuple[type[Exception], ...]
 
 
 def check_sampler(
     sampler: Callable[[Features, int, np.random.Generator], NDArray[np.int64]],
     law: Callable[[NDArray[np.float64], int], Mapping[Any, float]] | None = None,
-    refuses: type[Exception] | Errors = (),
+    refuses: Errors = (),
     draws: int = 500,
 ) -> None:
     """Raise AssertionError where a sampler does not do what every sampler must.
@@ -57,7 +57,7 @@ def check_sampler(
     Traceback (most recent call last):
     AssertionError: <lambda> on the pool 'ordinary', 50 rows, k = 7: returned [...], not 7 distinct positions below 50 ...
     """
-    subject = _Subject(_name(sampler), lambda pool, k, rng: sampler(gradient_embedding(pool), k, rng), _errors(refuses))
+    subject = _Subject(_name(sampler), lambda pool, k, rng: sampler(gradient_embedding(pool), k, rng), refuses)
     subject.check()
     pool = made(40)
     dense = Dense(pool.embeddings)
@@ -74,7 +74,7 @@ def check_sampler(
 def check_strategy(
     strategy: str | Strategy,
     law: Callable[[Outputs, int], Mapping[Any, float]] | None = None,
-    refuses: type[Exception] | Errors = (),
+    refuses: Errors = (),
     draws: int = 500,
 ) -> None:
     """Raise AssertionError where a strategy does not do what every strategy must.
@@ -114,7 +114,7 @@ def check_strategy(
         labeled = None if said.labeled == "no" else pool[:1]
         return checked(deepcopy(found)(seen, k, rng, labeled=labeled), k, len(pool))
 
-    subject = _Subject(strategy if isinstance(strategy, str) else _name(strategy), pick, _errors(refuses))
+    subject = _Subject(strategy if isinstance(strategy, str) else _name(strategy), pick, refuses)
     subject.check()
     pool = made(40)
     door = select_from(pool, 5, deepcopy(found), labeled=pool[:1])
@@ -203,10 +203,6 @@ def _check_memory(subject: _Subject, strategy: Any, pool: Outputs) -> None:
     other.restore(json.loads(json.dumps(one.state())))
     picks, again = (s(pool, 5, np.random.default_rng(1), labeled=pool[:1]) for s in (one, other))
     subject.same(picks, again, "restored from its state")
-
-
-def _errors(refuses: type[Exception] | Errors) -> Errors:
-    return refuses if isinstance(refuses, tuple) else (refuses,)
 
 
 def _name(function: Any) -> str:
