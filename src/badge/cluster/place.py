@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,24 +91,22 @@ def room(ray: Any, shards: int, each: Resources) -> Iterator[list[str]]:
 LEAST_ROWS = 16 * SEGMENT
 
 
-class RayPlace(AbstractContextManager["RayPlace"]):
+class RayPlace(ExitStack):
     """A cluster. The shards that samplers make on it go when the work is done, and with them the room for them."""
 
     def __init__(self, ray: Any, count: int | None, each: Resources) -> None:
-        self.ray, self.count, self.each, self.made = ray, count, each, ExitStack()
+        super().__init__()
+        self.ray, self.count, self.each = ray, count, each
         self.nodes: list[str] = []  #: the node of each shard; all samplers of a selection share them
 
     def shards(self, rows: Any, build: Build) -> Shards:
         count = self.count or max(1, min(cpus(self.ray) // self.each.threads, len(rows) // LEAST_ROWS))
         edges = cuts(len(rows), count)
-        self.nodes = self.nodes or self.made.enter_context(room(self.ray, len(edges) - 1, self.each))
+        self.nodes = self.nodes or self.enter_context(room(self.ray, len(edges) - 1, self.each))
         homes = [self.nodes[i % len(self.nodes)] for i in range(len(edges) - 1)]
         opened = RayShards(self.ray, rows, build, edges, homes, self.each.threads)
-        self.made.callback(opened.close)
+        self.callback(opened.close)
         return opened
-
-    def __exit__(self, *error: Any) -> None:
-        self.made.close()
 
 
 class Placed:
