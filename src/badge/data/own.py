@@ -10,7 +10,7 @@ from badge.core.npz import Array
 from badge.data import prepare, texts
 from badge.data.dataset import Dataset
 from badge.errors import DataError
-from badge.tables import Told, first_few, is_table, read_table
+from badge.tables import Table, Told, first_few, is_table, read_table
 
 #: Columns that are taken where none is named.
 LABEL, TEXT, SPLIT = "label", "text", "split"
@@ -74,18 +74,12 @@ def load_file(
     names = sorted(set(said))
     y = np.searchsorted(names, said).astype(np.int64)
     train, test = _split(table.column(SPLIT) if SPLIT in table.names else None, y, seed, path)
-    if text is None:
-        x = _numbers(table.names, table.columns, (label, SPLIT), path)
-        parts = x[train], x[test]
+    words = None if text is None else [str(value) for value in table.column(text)]
+    if words is not None and encode is None:
+        parts = texts.embedded([words[i] for i in train], [words[i] for i in test])
     else:
-        words = [str(value) for value in table.column(text)]
-        if encode is None:
-            parts = texts.embedded([words[i] for i in train], [words[i] for i in test])
-        else:
-            rows = encode(words)
-            parts = rows[train], rows[test]
-    if standardise and not (text is not None and encode is None):
-        parts = prepare.standardised(*parts)
+        x = encode(words) if words is not None and encode else _numbers(table, (label, SPLIT), path)
+        parts = prepare.standardised(x[train], x[test]) if standardise else (x[train], x[test])
     return Dataset(parts[0], y[train], parts[1], y[test], len(names), path.name, tuple(names))
 
 
@@ -98,10 +92,10 @@ def _split(said: list[Any] | None, y: Array, seed: int, path: Path) -> tuple[Arr
     return found[0], found[1]
 
 
-def _numbers(names: list[str], columns: list[Any], without: tuple[str, ...], path: Path) -> Array:
-    taken = [i for i, name in enumerate(names) if name not in without]
-    wrong = [names[i] for i in taken if isinstance(columns[i], list)]
+def _numbers(table: Table, without: tuple[str, ...], path: Path) -> Array:
+    taken = [i for i, name in enumerate(table.names) if name not in without]
+    wrong = [table.names[i] for i in taken if isinstance(table.columns[i], list)]
     if wrong or not taken:
         what = f"column {wrong[0]!r} of {path} does not hold numbers" if wrong else f"{path} has no column of numbers"
         raise DataError(f"{what}: name the column of texts with --text, or take it out")
-    return np.column_stack([columns[i] for i in taken]).astype(np.float32)
+    return np.column_stack([table.columns[i] for i in taken]).astype(np.float32)
