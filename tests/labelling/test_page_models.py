@@ -116,18 +116,26 @@ def test_a_model_picks_from_the_part_before_the_whole_pool_is_prepared(
     small_part: None, answers_before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where answers of two classes came before the part was ready."""
-    texts, part_ready, whole_ready = Texts(2), threading.Event(), threading.Event()
+    texts = Texts(2)
     learn, fitted = texts._learn, Texts._fitted
+    asked, part_ready, whole_ready = threading.Event(), threading.Event(), threading.Event()
+
+    def slowly(own: Texts, some: Any) -> Any:
+        asked.set()
+        part_ready.wait(30)
+        return fitted(own, some)
+
     texts._learn = lambda pool: whole_ready.wait(30) and learn(pool)  # type: ignore[method-assign,assignment,return-value]
-    monkeypatch.setattr(Texts, "_fitted", lambda own, some: part_ready.wait(30) and fitted(own, some))
+    monkeypatch.setattr(Texts, "_fitted", slowly)
     learner = badge.ActiveLearner(TEXTS, texts, classes=["bad", "good"], seed=0, first="typiclust")
     session = Session(learner, Source("text", TEXTS, None), batch_size=6)
+    assert asked.wait(30)  # typical items are asked for before the first answer
     assert all(task["batch"] is None for task in _answer(session, range(answers_before)))
     part_ready.set()
-    _until(lambda: len(learner.pending) >= 6)
+    _until(lambda: len(learner.pending) >= 6 and not session.picker.busy)
     part = texts.part(TEXTS)
     assert part is not None
-    first = _answer(session, range(20, 26))[1:]  # one was shown before
+    first = _answer(session, range(20, 23))[1:]  # one was shown before, and half a batch of labels brings others
     assert all(task["batch"] is not None and "typical" in task["why"] for task in first)
     _until(_picked_by_a_model(session, 30))
     assert not whole_ready.is_set()
@@ -169,7 +177,7 @@ def test_while_an_encoder_reads_the_pool_a_model_of_words_picks(tmp_path: Path) 
     assert encoder.part(TEXTS[:150]) is None  # that takes no time
     learner = badge.ActiveLearner(TEXTS, encoder, classes=["bad", "good"], seed=0, first="typiclust")
     session = Session(learner, Source("text", TEXTS, None), batch_size=6)
-    _until(lambda: len(learner.pending) >= 6)
+    _until(lambda: len(learner.pending) >= 6 and not session.picker.busy)
     assert "typical" in _answer(session, range(2))[1]["why"]
     _until(_picked_by_a_model(session, 2))
     assert not learner._work.is_prepared

@@ -21,6 +21,7 @@ from badge.labelling.models import Texts
 from badge.labelling.people import People, key_of
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
+from badge.labelling.words import UNKNOWN
 from load_page import run
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
@@ -193,6 +194,31 @@ def test_nobody_waits_for_a_training(opened: Open) -> None:
     release.set()
     until(lambda: session.picker.guess)
     assert len(work(session, "c", 5)) == 5
+
+
+def test_a_pick_is_shown_once_its_reasons_are_known(opened: Open) -> None:
+    session = opened(n=60, batch_size=4)
+    reached, release = threading.Event(), threading.Event()
+    explain = session.learner.explain
+
+    def slowly() -> Any:
+        found = explain()  # fails where no model picked
+        reached.set()
+        release.wait(20)
+        return found
+
+    session.learner.explain = slowly  # type: ignore[method-assign,assignment]
+    shown = [session.next("c", "c")]
+    while not reached.is_set() or len(shown) < 20:
+        shown.append(answer(session, str(len(shown)), "c", "c", shown[-1]["id"], truth(shown[-1]["id"]))["next"])
+        if len(shown) > 8:
+            assert reached.wait(20)
+    assert set(session.learner.pending.tolist()) - {task["id"] for task in shown}
+    assert "so that you need not wait" in shown[-1]["why"] and UNKNOWN not in {task["why"] for task in shown}
+    release.set()
+    until(lambda: not session.picker.busy)
+    task = answer(session, "last", "c", "c", shown[-1]["id"], truth(shown[-1]["id"]))["next"]
+    assert task["batch"] and "best guess" in task["why"]
 
 
 def test_a_training_that_fails_is_said_and_does_not_stop_the_work(opened: Open) -> None:

@@ -124,8 +124,8 @@ class Picker:
         wanted = min(k or self.batch_size, self.learner.left)
         try:
             ids = self.learner.team.ask(wanted, people=self.per_item)
-            self._number(ids, more)
             self._explain()
+            self._number(ids, more)
             self.trouble = None
             self.picked()
             return ids
