@@ -19,7 +19,7 @@ from badge.cluster import pieces
 from badge.cluster.names import stored_names
 from badge.cluster.pieces import Plan
 from badge.cluster.place import Resources
-from badge.cluster.session import connected, pickled, stored
+from badge.cluster.session import connected, pickled, pickling
 from badge.cluster.waiting import fetched, ready, watched
 from badge.core.numbers import whole
 from badge.core.progress import bar
@@ -243,9 +243,12 @@ def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
 
 def _carried(ray: Any, plan: Plan) -> Any:
     """The pool where workers find it, if each has the whole of it; one that cannot travel is refused either way."""
-    if plan.carried is None and plan.dataset is None:
+    if plan.carried is not None:
+        with pickling("the pool"):
+            return ray.put(plan.carried)
+    if plan.dataset is None:
         pickled(pieces.light(plan.first), "the pool")
-    return None if plan.carried is None else stored(ray, plan.carried, "the pool")
+    return None
 
 
 def _check_made(directory: Place, plan: Plan, made: Sequence[Part]) -> None:

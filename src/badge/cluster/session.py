@@ -104,19 +104,14 @@ def _in_time(connect: Callable[[], Any]) -> None:
 def pickled(value: Any, what: str, kind: type[BadgeError] = InputError) -> bytes:
     """`value` for another process, functions of no module included."""
     ray = require_ray()
-    with _pickling(what, kind):
+    with pickling(what, kind):
         content: bytes = ray.cloudpickle.dumps(value)
     return content
 
 
-def stored(ray: Any, value: Any, what: str) -> Any:
-    """A reference to `value`, which is put where all workers find it."""
-    with _pickling(what, InputError):
-        return ray.put(value)
-
-
 @contextmanager
-def _pickling(what: str, kind: type[BadgeError]) -> Iterator[None]:
+def pickling(what: str, kind: type[BadgeError] = InputError) -> Iterator[None]:
+    """What cannot travel to another process is refused."""
     try:
         yield
     except Exception as error:
