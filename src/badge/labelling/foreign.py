@@ -33,10 +33,9 @@ def _argilla(record: dict[str, Any], id: str) -> Iterator[Given]:
         raise InputError(f"it answers {len(questions)} questions ({', '.join(questions)}): export one of them")
     for response in next(iter(questions.values()), []):
         value = response["value"]
-        if value is None:  # a draft, or discarded
-            continue
-        found = (record.get("metadata") or {}).get(id, record.get("id"))
-        yield found, value if isinstance(value, list) else [value], str(response["user_id"])
+        if value is not None:  # neither a draft nor discarded
+            found = (record.get("metadata") or {}).get(id, record.get("id"))
+            yield found, value if isinstance(value, list) else [value], str(response["user_id"])
 
 
 def _label_studio(record: dict[str, Any], id: str) -> Iterator[Given]:
@@ -124,7 +123,5 @@ def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> Itera
 
 def _id(item: Any, ledger: Ledger) -> Any:
     """The id of the pool that a value means: 7 and "7" are one where the pool has only one of them."""
-    for meant in (item, str(item), int(item) if str(item).isascii() and str(item).isdigit() else item):
-        if meant in ledger.ids:
-            return meant
-    return item
+    number = int(item) if str(item).isascii() and str(item).isdigit() else item
+    return next((meant for meant in (item, str(item), number) if meant in ledger.ids), item)

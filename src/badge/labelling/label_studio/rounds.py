@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from badge.errors import ServerError
@@ -70,12 +71,10 @@ def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int
 
     A round begins when enough labels are new or changed since the last one, or when all its picks are labelled.
     """
-    count = 0
-    while True:
+    for number in count(1):
         last: Round = _patiently(partial(run_round, client, pick, settings, say), settings, say)
-        count += 1
         say(_told(last))
-        if rounds is not None and count >= rounds:
+        if number == rounds:
             return
         while True:
             time.sleep(settings.every)
