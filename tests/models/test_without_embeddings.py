@@ -259,3 +259,21 @@ def test_times_do_not_become_one_value() -> None:
 def test_times_on_disk(tmp_path: Path) -> None:
     model = LogisticRegression().fit((TIMES - 1.7e9)[:50] / 300, Y[:50])
     assert distinct(badge.predict(model, TIMES, out=tmp_path / "o")) == 300
+
+
+def test_without_embeddings_no_layer_is_watched_once_the_logits_are_found():
+    watched = []
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            watched.append(len(self.head._forward_hooks))
+            return self.head(x)
+
+    net, pool = Net(), torch.randn(30, 4)
+    p = badge.predict(net, pool, embeddings=False, batch_size=10).probabilities
+    assert watched == [1, 0, 0]
+    assert torch.equal(p, badge.predict(net, pool, batch_size=10).probabilities) and watched[3:] == [1, 1, 1]

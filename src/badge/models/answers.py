@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from badge.errors import ModelError
-from badge.models.heads import Call, link, same
+from badge.models.heads import Call, detached, link, same
 
 Key = int | str
 
@@ -32,7 +32,7 @@ def parts_of(output: Any) -> dict[Key, Tensor]:
     """The tensors that a model returned, by position or name."""
     found: dict[Key, Any]
     if isinstance(output, Tensor):
-        return {0: output.detach()}
+        return {0: detached(output)}
     if isinstance(output, Mapping):
         found = dict(output)
     elif isinstance(output, tuple | list):
@@ -42,7 +42,7 @@ def parts_of(output: Any) -> dict[Key, Tensor]:
         found = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
     else:
         found = {"logits": getattr(output, "logits", None)}
-    tensors = {key: value.detach() for key, value in found.items() if isinstance(value, Tensor)}
+    tensors = {key: detached(value) for key, value in found.items() if isinstance(value, Tensor)}
     if not tensors:
         detail = f" with {list(found)}" if len(found) and not isinstance(output, str) and "logits" not in found else ""
         raise ModelError(

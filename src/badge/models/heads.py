@@ -111,17 +111,22 @@ class Recorder:
             if not isinstance(x, Tensor) or not isinstance(output, Tensor):
                 return
             if x.ndim <= 2:  # copied, because what follows may change it in place; it is one small row per example
-                self.calls.append(Call(name, index, self._copied(x.detach()), output.detach()))
+                self.calls.append(Call(name, index, self._copied(detached(x)), detached(output)))
             else:
-                self.tokens.append(Call(name, index, x.detach(), output.detach()))
+                self.tokens.append(Call(name, index, detached(x), detached(output)))
 
         return record
 
     def _copied(self, x: Tensor) -> Tensor:
         room, self.room = self.room, None
-        if room is None or (room.shape, room.dtype, room.device) != (x.shape, x.dtype, x.device):
+        if room is None or room.shape != x.shape or room.dtype != x.dtype or room.device != x.device:
             return x.clone()
         return room.copy_(x)
+
+
+def detached(x: Tensor) -> Tensor:
+    """`x` without its graph. In a pass there is mostly none, and then nothing has to be done."""
+    return x.detach() if x.requires_grad else x
 
 
 def same(a: Tensor, b: Tensor) -> bool:

@@ -40,9 +40,14 @@ def own_link(output: Tensor, labels: bool | None) -> str:
     return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
 
 
+def behind_layer(link: str) -> bool:
+    """Whether the probabilities are computed from the output of the layer, which the model changed before it returned it."""
+    return link not in ("logits", "own probabilities")
+
+
 def scores(output: Tensor, link: str, call: Call | None) -> Tensor:
     """What the probabilities follow from, in float32: the output, or, where it is softmaxed, the layer before the softmax."""
-    if link not in ("logits", "own probabilities") and call is not None:
+    if behind_layer(link) and call is not None:
         output = call.output.reshape(output.shape)
     return output.float()
 

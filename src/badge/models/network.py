@@ -139,8 +139,7 @@ class Network:
 
     def _forward(self, batch: Any) -> tuple[Any, Tensor | None]:
         args, kwargs = inputs.bind(self.model, batch, self.takes)
-        args = tuple([inputs.place(value, self.device, self.dtype) for value in args])
-        kwargs = {name: inputs.place(value, self.device, self.dtype) for name, value in kwargs.items()}
+        args, kwargs = inputs.place(args, self.device, self.dtype), inputs.place(kwargs, self.device, self.dtype)
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
         try:
@@ -165,13 +164,14 @@ class Network:
             self.link = links.to_probabilities(self.head.link, self.labels, logits.shape[1])
             # what a linear layer makes of NaN or inf is not finite; a head that was asked for may stand further back
             self.vouched = self.wanted is None and type(self.head.module) is nn.Linear
-            there = self.head.index >= 0
-            self._watch(self.recorder.narrowed(self.head.name) if there else heads.Recorder({}, searching=False))
+            self.watched = self.head.index >= 0 and (bool(self.embeddings) or links.behind_layer(self.head.link))
+            self._watch(self.recorder.narrowed(self.head.name) if self.watched else heads.Recorder({}, searching=False))
         call, h = None, NOT_ASKED if returned is None else returned
-        if self.head.index >= 0:
-            call = next((c for c in calls if c.name == self.head.name and c.number == self.head.index), None)
-            if call is None:
+        if self.watched:
+            own = [c for c in calls if c.number == self.head.index and c.name == self.head.name]
+            if not own:
                 raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
+            call = own[0]
             h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
         h = h if self.embeddings else NOT_ASKED
         return Said(links.scores(logits, self.head.link, call), h, bool(self.labels), self.link, self.vouched)

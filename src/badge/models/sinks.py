@@ -68,7 +68,7 @@ class Arrays:
             self.p = self._room(self.p, scores, "classes")
         else:
             self.missing = self.missing or NO_PROBABILITIES
-        self.done += len(h if scores is None else scores)
+        self.done += len(h) if scores is None else scores.shape[0]  # len() of a tensor takes longer
         if self.done - self.checked >= self.limit:
             self._check()
 
