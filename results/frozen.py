@@ -148,7 +148,24 @@ def by_budget(found: Curves, first: str = FIRST) -> list[str]:
         f"brackets the number of the {len(pairs)} pairs in which the strategy is ahead of `rand`. Best first.",
         "",
         *table(["strategy", *columns], [row for _, row in sorted(rows)]),
+        *_on_fewer_sets(columns, names),
     ]
+
+
+def _on_fewer_sets(columns: dict[str, Gains], ranked_names: Sequence[str]) -> list[str]:
+    """Strategies that some data set lacks, each beside the rule's strategy on the pairs of set and seed it has."""
+    rows = []
+    for name in STRATEGIES:
+        seeds = Counter(data for data, _ in columns["high (11–19)"].get(name, {}))
+        pairs = [(d, s) for d, s in columns["high (11–19)"].get(name, {}) if seeds[d] >= SEEDS]
+        pairs = [pair for pair in pairs if pair in columns["high (11–19)"][RULE[1]]]
+        if name not in (*ranked_names, REFERENCE) and pairs:
+            cells = [
+                f"{_over_sets(of[name], pairs):+.1f} ({_over_sets(of[RULE[1]], pairs):+.1f})" for of in columns.values()
+            ]
+            rows.append([f"`{name}`", ", ".join(sorted({data for data, _ in pairs})), *cells])
+    words = f"Strategies that were not run on all of these sets, and in brackets `{RULE[1]}` in the same runs:"
+    return ["", words, "", *table(["strategy", "data sets", *columns], rows)] if rows else []
 
 
 def short(found: Curves, first: str = FIRST) -> list[str]:

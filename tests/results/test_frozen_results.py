@@ -47,6 +47,16 @@ def test_points_above_rand_and_the_best_first() -> None:
     assert above_reference(found, "rand", (1, 3)) == {}  # another first batch
 
 
+def test_a_strategy_that_lacks_a_data_set_has_a_table_beside_the_ranking() -> None:
+    whole = made()
+    lacking = (whole.strategy == "marg") & (whole.data == "b")
+    names = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
+    lines = by_budget(curves(Results.of({n: getattr(whole, n)[~lacking] for n in names})))
+    assert [line.split("`")[1] for line in lines if line.startswith("| `")] == ["uherding", "badge", "marg"]
+    above = above_reference(curves(whole), "typiclust", (1, 3))["uherding"]
+    assert lines[-1].startswith(f"| `marg` | a | -1.0 ({np.mean([above['a', 0], above['a', 1]]):+.1f})")
+
+
 def test_a_strategy_that_lacks_a_data_set_is_not_ranked() -> None:
     whole = made()
     lacking = (whole.strategy == "uherding") & (whole.data == "b")
