@@ -42,14 +42,10 @@ def is_url(place: Any) -> bool:
 class Far:
     """A folder in an object store. Objects are written whole."""
 
-    url: str
+    where: str
 
     def __str__(self) -> str:
-        return self.url
-
-    @property
-    def where(self) -> str:
-        return self.url
+        return self.where
 
     def scratch(self, name: str) -> Path:
         """A folder beside the copies, to make a part in."""
@@ -133,7 +129,7 @@ class Far:
         return target
 
     def _copy(self, name: str, digest: str) -> Path:
-        return cache_folder() / "outputs" / _sum(self.url.encode())[:16] / f"{name}-{digest}"
+        return cache_folder() / "outputs" / _sum(self.where.encode())[:16] / f"{name}-{digest}"
 
     def _meta(self, text: bytes) -> store.Meta:
         what, way_out = f"{self}: {store.META} of a part", "delete the part and predict again"
@@ -153,7 +149,7 @@ class Far:
     @contextmanager
     def _reading(self) -> Iterator[tuple[Any, str]]:
         try:
-            yield _opened(self.url)
+            yield _opened(self.where)
         except (BadgeError, FileNotFoundError):
             raise
         except Exception as error:  # each kind of store has its own errors
@@ -162,7 +158,7 @@ class Far:
     @contextmanager
     def _writing(self) -> Iterator[tuple[Any, str]]:
         try:
-            yield _opened(self.url)
+            yield _opened(self.where)
         except BadgeError:
             raise
         except Exception as error:

@@ -204,10 +204,10 @@ class Outputs:
         place = parts.place_of(directory)
         if not isinstance(place, parts.Near) or parts.is_parts(place):
             return parts.open_parts(place)
-        meta, arrays = store.read(place.path)
+        meta, arrays = store.read(place.where)
         p, h = (as_tensor(x, name) if x.shape[1] else None for x, name in zip(arrays, store.ARRAYS, strict=True))
         out = cls.trusted(p, h, meta.missing, meta.multilabel)
-        out.directory = place.path
+        out.directory = place.where
         return out
 
     def __len__(self) -> int:

@@ -46,46 +46,42 @@ class Part:
 class Near:
     """A directory of parts that this machine sees; it has the methods of `Far`."""
 
-    path: Path
+    where: Path
 
     def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def where(self) -> Path:
-        return self.path
+        return str(self.where)
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        return {name: (self.path / name).read_bytes() for name in names if (self.path / name).is_file()}
+        return {name: (self.where / name).read_bytes() for name in names if (self.where / name).is_file()}
 
     def write(self, name: str, content: bytes) -> None:
-        with replacing(self.path / name, binary=True) as file:
+        with replacing(self.where / name, binary=True) as file:
             file.write(content)
 
     def names(self) -> list[str]:
-        return [entry.name for entry in folder_for(self.path).iterdir()]
+        return [entry.name for entry in folder_for(self.where).iterdir()]
 
     def remove(self, name: str) -> None:
-        shutil.rmtree(self.path / name, ignore_errors=True)
+        shutil.rmtree(self.where / name, ignore_errors=True)
 
     def scratch(self, name: str) -> Path:
-        return self.path / f".{name}-{uuid.uuid4().hex[:8]}"
+        return self.where / f".{name}-{uuid.uuid4().hex[:8]}"
 
     def take(self, folder: Path, name: str) -> str:
-        with writing_to(self.path / name):
-            settle(folder, self.path / name)
+        with writing_to(self.where / name):
+            settle(folder, self.where / name)
         return ""
 
     def metas(self, names: Sequence[str]) -> list[tuple[store.Meta, str] | None]:
         """What each part says; a part that is damaged is refused."""
-        folders = [self.path / name for name in names]
+        folders = [self.where / name for name in names]
         return [(store.read(folder)[0], "") if folder.is_dir() else None for folder in folders]
 
     def sees(self, part: Part) -> bool:
-        return (self.path / part.name).is_dir()
+        return (self.where / part.name).is_dir()
 
     def named(self, part: Part, meta: store.Meta) -> bool:
-        return (self.path / part.name / store.IDS).is_file()
+        return (self.where / part.name / store.IDS).is_file()
 
 
 Place = Near | Far
@@ -185,7 +181,7 @@ def open_parts(place: Place) -> Outputs:
     else:
         meta, named = _checked(place, parts)
         multilabel = meta.multilabel
-        folders = [place.path / part.name for part in parts]
+        folders = [place.where / part.name for part in parts]
     rows = [part.rows for part in parts]
     opened = _opened(place, folders, rows, multilabel)
     opened.ids = PartIds(folders, rows) if named else None
@@ -194,11 +190,11 @@ def open_parts(place: Place) -> Outputs:
 
 def open_single(place: Near) -> Outputs:
     """What `badge.predict(..., out=path)` wrote, as a pool of one part."""
-    meta, _ = store.read(place.path)
+    meta, _ = store.read(place.where)
     for name, form in zip(store.ARRAYS, meta.forms, strict=True):
         if not form.columns:
             raise InputError(f"{place} holds no {name}: {meta.missing}")
-    return _opened(place, [place.path], [meta.rows], meta.multilabel)
+    return _opened(place, [place.where], [meta.rows], meta.multilabel)
 
 
 def _opened(place: Place, folders: Sequence[Path | FarPart], rows: Sequence[int], multilabel: bool) -> Outputs:
@@ -232,7 +228,7 @@ def _checked(place: Place, parts: Sequence[Part]) -> tuple[store.Meta, bool]:
             said = f"{metas[-1].rows:,} rows, not {part.rows:,} as {INDEX} says"
             raise InputError(f"{folder} has {said}: delete it and {AGAIN}")
         if named[-1] and isinstance(place, Near):
-            store.read_ids(place.path / part.name, part.rows)
+            store.read_ids(place.where / part.name, part.rows)
     without = [part.name for part, has in zip(parts, named, strict=True) if not has]
     if 0 < len(without) < len(parts):
         raise InputError(f"{place}/{without[0]} has no {store.IDS}, and other parts have: delete it and {AGAIN}")
