@@ -84,9 +84,6 @@ class Ids:
         """Whether a whole number in a table is meant as one, and not as a text."""
         return self.own is None or number in self
 
-    def may_be(self, id: Id) -> bool:
-        return id in self
-
     def sort(self, ids: Iterable[Id]) -> list[Id]:
         return sorted(ids, key=None if self.own is None else _rank)
 
@@ -112,11 +109,11 @@ class AnyIds(Ids):
         super().__init__(0, [])
         self.numbers = any(isinstance(id, int) for id in sample)
 
+    def __contains__(self, id: Id) -> bool:
+        return True
+
     def means_number(self, number: int) -> bool:
         return self.numbers
-
-    def may_be(self, id: Id) -> bool:
-        return True
 
     def _one(self, value: Any) -> Id:
         id = _plain(value)

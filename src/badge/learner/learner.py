@@ -24,6 +24,7 @@ from badge.learner import calls
 from badge.learner.advice import Advice, Agreement, advice, agreement
 from badge.learner.arguments import check_arguments, first_batch
 from badge.learner.book import Book, Item, item_in
+from badge.learner.calls import Checked
 from badge.learner.classes import Classes, one_class, short
 from badge.learner.history import History, Story
 from badge.learner.ids import Ids, as_list, own_ids
@@ -203,7 +204,7 @@ class ActiveLearner:
             if not isinstance(ids, Mapping):
                 raise InputError(f"labels are missing: tell(ids, labels), or tell({{id: label}}), not {short(ids)}")
             labels, ids = list(ids.values()), list(ids)
-        self._notify(self._book.write(lambda ledger: calls.tell(ledger, ids, labels, by, unasked)))
+        self._write(lambda ledger: calls.tell(ledger, ids, labels, by, unasked))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
         """Correct the label of one id; with `by`, the label that this person gave, if several people label the id.
@@ -216,7 +217,7 @@ class ActiveLearner:
         Raises:
             InputError: the id has no label, or the label is not a class.
         """
-        self._notify(self._book.write(lambda ledger: calls.relabel(ledger, id, label, by)))
+        self._write(lambda ledger: calls.relabel(ledger, id, label, by))
 
     def skip(self, ids: Iterable[Any], reason: str | None = None) -> None:
         """Never ask these ids again: nobody can label them. They do not count as labelled.
@@ -228,7 +229,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown or has a label.
         """
-        self._notify(self._book.write(lambda ledger: calls.skip(ledger, ids, reason)))
+        self._write(lambda ledger: calls.skip(ledger, ids, reason))
 
     def unskip(self, ids: Iterable[Any]) -> None:
         """Put skipped ids back into the pool.
@@ -239,7 +240,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown.
         """
-        self._notify(self._book.write(lambda ledger: calls.unskip(ledger, ids)))
+        self._write(lambda ledger: calls.unskip(ledger, ids))
 
     def release(self, ids: Iterable[Any]) -> None:
         """Put pending ids back into the pool. Labels that people have given already are kept.
@@ -250,7 +251,7 @@ class ActiveLearner:
         Raises:
             InputError: an id is unknown.
         """
-        self._notify(self._book.write(lambda ledger: calls.release(ledger, ids)))
+        self._write(lambda ledger: calls.release(ledger, ids))
 
     def add_class(self, name: Label | None = None) -> None:
         """Add a class: its name, or nothing if classes are numbers. The trainer must be able to learn it.
@@ -261,7 +262,7 @@ class ActiveLearner:
         Raises:
             InputError: there is such a class already.
         """
-        self._notify(self._book.write(lambda ledger: calls.add_class(ledger, name)))
+        self._write(lambda ledger: calls.add_class(ledger, name))
 
     def use(self, strategy: str | Any) -> None:
         """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way.
@@ -299,6 +300,11 @@ class ActiveLearner:
         for event in events:
             self._notify(event)
         return sum(len(event["ids"]) for event in events if event["event"] == "tell")
+
+    def _write(self, make: Callable[[Ledger], Checked | None]) -> Event | None:
+        event = self._book.write(make)
+        self._notify(event)
+        return event
 
     def _notify(self, event: Event | None) -> None:
         if event is not None and self.on_event is not None:

@@ -37,7 +37,7 @@ class Team:
     """`learner.team`. A `request` is the number that a client gave its call: `requests` knows it after a restart."""
 
     def __init__(self, learner: ActiveLearner) -> None:
-        self._learner, self._book = learner, learner._book
+        self._learner, self._book, self._write = learner, learner._book, learner._write
 
     # -- picking -------------------------------------------------------------------------------------------------
 
@@ -130,11 +130,6 @@ class Team:
             return e.SetAside(ids=ledger.ids.at(sorted(drawn.tolist())), people=people), ()
 
         self._write(checked)
-
-    def _write(self, make: Any) -> Event | None:
-        event: Event | None = self._book.write(make)
-        self._learner._notify(event)
-        return event
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def imported(
             plain = _id(row[id], ledger.ids)
             votes, people = _votes(row)
             one = row.get(by or "by") or None
-            given = {p: votes[p] for p in votes} if votes else {one: _label(row[label], ledger.classes)}
+            given = votes or {one: _label(row[label], ledger.classes)}
             for person, said in given.items():
                 calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
                 ids, labels = told.setdefault((person, people), ([], []))
@@ -143,7 +143,7 @@ def _text(cell: str) -> str | None:
 def _id(cell: str, ids: Ids) -> Id:
     """The id that a cell means: a whole number where the pool has it."""
     text = _text(cell)
-    if text is not None and ids.may_be(text):
+    if text is not None and text in ids:
         return text
     return int(cell) if _NUMBER.fullmatch(cell.strip()) and ids.means_number(int(cell)) else cell
 
@@ -158,7 +158,7 @@ def _label(cell: str, classes: Classes) -> Any:
     return text if text in classes.names else number if number in classes.names else cell
 
 
-def _votes(row: dict[str, str]) -> tuple[dict[str, Any], int]:
+def _votes(row: dict[str, str]) -> tuple[dict[str | None, Any], int]:
     """Who said what, and the number of people who label the example; empty and 1 where one label is enough."""
     if not row.get("votes"):
         return {}, 1

@@ -36,7 +36,7 @@ from badge.strategies import Stateful, Strategy
 from badge.strategies.choose import choose
 from badge.strategies.explain import Explanation, explain
 from badge.strategies.request import Request
-from badge.training.fit import align, fit_model, lacks_labels, prepared, prepared_part
+from badge.training.fit import align, fit_model, lacks_labels, prepared
 
 #: a strategy for the time without a model, and its embeddings (None: from a frozen encoder)
 Cold = tuple[Strategy, Outputs | None]
@@ -107,9 +107,13 @@ class Work:
         self._blank = {} if self.memory is None else plain_state(self.memory)
 
     def prepare_part(self, state: Snapshot) -> tuple[IntArray, Any] | None:
-        """The part of a large pool that its trainer prepares first, with the labelled examples: positions and rows."""
+        """The part of a large pool that its trainer prepares first, with the labelled examples: positions and rows.
+
+        None: the trainer has no `part`, or prepares the whole pool at once.
+        """
+        part = getattr(self.trainer, "part", None)
         with self._preparing_part():
-            return prepared_part(self.trainer, self.pool, state.labeled)
+            return part(self.pool, state.labeled) if callable(part) else None
 
     def prepare(self) -> Any:
         """The pool as the trainer sees it, made when it is first needed: an encoder may have to go over it."""

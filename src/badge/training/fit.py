@@ -31,12 +31,6 @@ def prepared(trainer: Any, pool: Any) -> Any:
     return trainer.prepare(pool) if callable(getattr(trainer, "prepare", None)) else pool
 
 
-def prepared_part(trainer: Any, pool: Any, also: IntArray) -> tuple[IntArray, Any] | None:
-    """Positions in a part of a large pool and their rows, from a trainer that has `part`; None: only the whole pool."""
-    part = getattr(trainer, "part", None)
-    return part(pool, also) if callable(part) else None
-
-
 def is_estimator(trainer: object) -> bool:
     """Whether `trainer` follows scikit-learn's conventions (skorch does too): fit(X, y), parameters, probabilities."""
     return hasattr(trainer, "get_params") and hasattr(trainer, "fit")
