@@ -4,7 +4,7 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -19,7 +19,8 @@ from badge.errors import InputError
 @contextmanager
 def borrowed(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
     """The model in eval mode on `device` (None: where it is), for this thread alone; yields the device."""
-    with alone_with(model), on_device(model, device) as place, random_state_kept(), eval_mode(model), _uncompiled():
+    eval_mode = in_mode(model.modules(), training=False)
+    with alone_with(model), on_device(model, device) as place, random_state_kept(), eval_mode, _uncompiled():
         yield place
 
 
@@ -116,15 +117,15 @@ def _uncompiled() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Every submodule in eval mode, then each back in its own mode.
+def in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
+    """These modules in train or eval mode, then each back in its own mode.
 
     The flags are set one by one: `train()` may be overridden to do more, and would lose modes that differ below it.
     """
-    modes = [(module, module.training) for module in model.modules() if hasattr(module, "training")]  # a frozen one not
+    modes = [(module, module.training) for module in modules if hasattr(module, "training")]  # a frozen one not
     try:
         for module, _ in modes:
-            module.training = False
+            module.training = training
         yield
     finally:
         for module, mode in modes:

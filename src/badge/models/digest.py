@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from badge.core.arrays import on_host
 from badge.errors import ModelError, in_short
 from badge.models.borrowed import random_state_kept
 from badge.models.network import unwrap
@@ -122,8 +123,7 @@ def _look(pool: OpenPool, position: int) -> bytes:
 def value_digest(value: Any) -> bytes:
     """A digest of plain data that does not depend on the process or the kind of array."""
     if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-        value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+        value = on_host(value)
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, Mapping):

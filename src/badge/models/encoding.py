@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from badge.core.arrays import native
 from badge.core.masks import unmasked
-from badge.core.numbers import whole
 from badge.errors import InputError, in_short
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 
@@ -55,7 +54,6 @@ class Encoder:
         if max_length is not None:
             if own is None:
                 raise InputError("max_length= cuts what a transformers tokenizer gives: pass such a tokenizer= too")
-            max_length = whole(max_length, "max_length")
             if positions is not None and max_length > positions:
                 raise InputError(f"max_length={max_length} is more than the model's {positions} positions")
         limits = [int(n) for n in (positions, own, max_length) if n is not None and n < NO_LIMIT]

@@ -250,8 +250,6 @@ def _unknown(name: str, where: np.ndarray[Any, Any], way_out: str) -> str:
 
 def _numbers(x: Any) -> np.ndarray[Any, Any]:
     """A table as an array: of numbers where all columns are numbers or truth values."""
-    if isinstance(x, np.ndarray):
-        return as_array(x, "the pool")
     if hasattr(x, "dtypes") and hasattr(x, "to_numpy"):  # pandas: one column of categories makes objects of all
         kinds = {getattr(kind, "kind", "O") for kind in np.atleast_1d(np.asarray(x.dtypes, dtype=object))}
         return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan) if kinds <= set("fiub") else x.to_numpy())

@@ -111,9 +111,8 @@ def select(
     if not declared.reads and out is None:
         return choose(Request.of(chosen, k, length(pool), seed, labeled, exclude), None)
     one_pass = Pass.of(model, pool, how)
-    request = Request.of(
-        chosen, k, one_pass.rows, seed, labeled, exclude
-    )  # an error comes before the pass, not after it
+    # an error comes before the pass, not after it
+    request = Request.of(chosen, k, one_pass.rows, seed, labeled, exclude)
     outputs = one_pass.outputs(out)
     if labeled is not None and not isinstance(labeled, Outputs):
         request = replace(request, labeled=Pass.of(model, labeled, how).outputs())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.errors import ModelError, in_short
+from badge.models.borrowed import in_mode
 from badge.models.estimator import Estimator
 from badge.models.network import Network, Run, Said, unchanged
 from badge.outputs import Outputs
@@ -100,20 +101,9 @@ class Members:
             yield _outputs(first)
             yield from (_outputs(run(rows, batch)) for run in self.runs[1:])
             return
-        with _on(self.layers):
+        with in_mode(self.layers, training=True):
             for _ in range(self.passes):
                 yield _outputs(self.runs[0](rows, batch))
-
-
-@contextmanager
-def _on(layers: list[nn.Module]) -> Iterator[None]:
-    try:
-        for layer in layers:
-            layer.training = True
-        yield
-    finally:
-        for layer in layers:
-            layer.training = False
 
 
 def _outputs(said: Said) -> Outputs:

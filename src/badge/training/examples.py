@@ -11,7 +11,7 @@ from badge.core.arrays import as_array, native
 from badge.core.masks import unmasked
 from badge.errors import BadgeError, InputError
 from badge.models.batches import network_inputs
-from badge.models.borrowed import eval_mode
+from badge.models.borrowed import in_mode
 from badge.models.pools import open_pool
 
 #: What a network is given: one tensor, or several by position or by name.
@@ -92,7 +92,7 @@ def take_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
     if not any(_is_pixels(x) for x in (*args, *kwargs.values())):
         return
     try:
-        with torch.no_grad(), eval_mode(model):
+        with torch.no_grad(), in_mode(model.modules(), training=False):
             model(*args, **kwargs)
     except (RuntimeError, TypeError, ValueError):
         model.register_forward_pre_hook(_scale, with_kwargs=True)
