@@ -6,6 +6,7 @@ token is exchanged for a token that is valid for a few minutes.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -60,8 +61,7 @@ class Client:
     def tasks(self) -> Iterator[Json]:
         """All tasks with their annotations, in the order of their ids."""
         seen: set[int] = set()
-        page = 1
-        while True:
+        for page in count(1):
             query = {"project": self.project, "page": page, "page_size": PAGE, "fields": "all"}
             answer = self._json("GET", "api/tasks/", params=query)
             fresh = [task for task in answer["tasks"] if task["id"] not in seen]  # pages move when a task is deleted
@@ -69,7 +69,6 @@ class Client:
             yield from fresh
             if page * PAGE >= answer["total"]:
                 return
-            page += 1
 
     def people(self) -> dict[int, str]:
         """The names of the users by id."""
@@ -113,8 +112,7 @@ class Client:
             raise ServerError(f"{self.url} answered {method} {path} with {what}") from None
 
     def _request(self, method: str, path: str, signed: bool = True, **arguments: Any) -> Any:
-        renewed = False
-        waits = iter(WAITS)
+        renewed, waits = False, iter(WAITS)
         while True:
             try:
                 if signed and not self._header:
@@ -122,21 +120,20 @@ class Client:
                 headers = {"Authorization": self._header} if signed else {}
                 answer = self._http.request(method, path, headers=headers, **arguments)
             except self._errors as error:
+                trouble = f"cannot reach {self.url} ({error or type(error).__name__})"
                 if not self._answered:
-                    reason = f"cannot reach {self.url} ({error or type(error).__name__}): check --url"
-                    raise ServerError(f"{reason}, or wait for the server with --watch") from None
-                self._wait(waits, f"cannot reach {self.url} ({error or type(error).__name__})")
-                continue
-            self._answered = True
-            if answer.status_code in PASSING:
-                self._wait(waits, f"{self.url} answers {answer.status_code}")
-                continue
-            if answer.status_code == 401 and signed and self._renewable and not renewed:
-                self._header, renewed = "", True
-                continue
-            if answer.is_success:
-                return answer
-            raise ServerError(self._reason(answer.status_code, method, path, answer))
+                    raise ServerError(f"{trouble}: check --url, or wait for the server with --watch") from None
+            else:
+                self._answered = True
+                if answer.is_success:
+                    return answer
+                if answer.status_code == 401 and signed and self._renewable and not renewed:
+                    self._header, renewed = "", True
+                    continue
+                if answer.status_code not in PASSING:
+                    raise ServerError(self._reason(answer.status_code, method, path, answer))
+                trouble = f"{self.url} answers {answer.status_code}"
+            self._wait(waits, trouble)
 
     def _renew(self) -> None:
         answer = self._http.post("api/token/refresh/", json={"refresh": self._token})

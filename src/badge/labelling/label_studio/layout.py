@@ -117,16 +117,13 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
         items[task["id"]] = shown
         in_time = sorted(task["annotations"], key=lambda one: one["updated_at"])
         for annotation in in_time:  # the last answer of a person counts
-            if annotation["was_cancelled"]:
-                skipped.add(task["id"])
-                continue
-            label = layout.choice_of(annotation["result"])
+            label = None if annotation["was_cancelled"] else layout.choice_of(annotation["result"])
             if label in layout.classes:
                 given.setdefault(task["id"], {})[_who(annotation, people)] = label
             elif label is not None:
                 unknown[label] += 1
             else:
-                skipped.add(task["id"])  # submitted without an answer: do not put it first again
+                skipped.add(task["id"])  # also one submitted without an answer: do not put it first again
     notes = [f"{len(without)} tasks (first: {without[0]}) have no {layout.field!r} and are left out"] if without else []
     notes += [f"{n} annotations say {label!r}, which is no longer a choice" for label, n in unknown.items()]
     return Project(layout, items, given, frozenset(skipped - given.keys()), tuple(notes))

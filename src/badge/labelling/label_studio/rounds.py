@@ -80,8 +80,7 @@ def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int
             time.sleep(settings.every)
             now, _ = _patiently(partial(_read, client, last.project.layout), settings, say)
             changed = len(set(now.labels.items()) ^ set(last.project.labels.items()))
-            left = set(now.open)
-            if changed >= settings.again_after or (now != last.project and not left & set(last.picks)):
+            if changed >= settings.again_after or (now != last.project and set(now.open).isdisjoint(last.picks)):
                 break
 
 
