@@ -39,7 +39,8 @@ class Book:
     def _open(self, pool: Any, settings: Settings) -> Ledger:
         """Write the header of a new journal, or check an old journal and replay it."""
         path, records = self.journal.path, self.journal.records
-        if header_of(records, path, self.shared) is None:
+        header = header_of(records, path, self.shared)
+        if header is None:
             self.journal.append(
                 e.Header(
                     format=FORMAT,
@@ -55,19 +56,16 @@ class Book:
                 )
             )
             return self.ledger_at()
-        start = None if self.journal.snapshot is None else restored(self.journal.snapshot.state, self.ids)
-        unread = records if start is None else records[start.number :]
+        kept = self.journal.snapshot
+        ledger = (kept and restored(kept.state, self.ids)) or ledger_of(header, self.ids, (), path)
+        self._kept, unread = ledger.number, records[ledger.number :]
         pools = [record.pool for record in unread if isinstance(record, e.Header | e.NewPool)]
-        known = pools[-1] if pools else start.pool if start is not None else None
+        known = pools[-1] if pools else ledger.pool
         assert known is not None
         check_pool(known, pool, self.ids, path)
         if self.ids.own is not None:
-            spoken = mentioned(unread) | (set() if start is None else known_to(start))
-            self.ids.gone = {id for id in spoken if id not in self.ids}
-        ledger = start or self.ledger_at()
-        if start is not None:
-            start.replay(unread, path)
-            self._kept = len(records) - len(unread)
+            self.ids.gone = {id for id in mentioned(unread) | known_to(ledger) if id not in self.ids}
+        ledger.replay(unread, path)
         check_settings(ledger, settings, path)
         log.info("resuming %s: %d events, %d labels", path, ledger.number, len(ledger.labels))
         for record in self._news(ledger, known, pool):
