@@ -71,9 +71,8 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
     scores = {key: part for key, part in scores.items() if links[key] or parts[key].ndim == 2} or scores
     if len(scores) == 1:
         return Answer(next(iter(scores)))
-    exact = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly=True)]
-    likely = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly=False)]
-    for found in (exact, likely):
+    for exactly in (True, False):
+        found = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly)]
         if found and len({links[key][0].name for key in found}) == 1:
             return Answer(min(found, key=lambda key: links[key][1] != "logits"))
     first, *others = scores

@@ -102,16 +102,15 @@ def _plain(rows: int, part: Callable[[Which], Any], item: Callable[[int], Any]) 
 def _array(pool: Any, forward: Forward | None) -> OpenPool:
     if pool.ndim == 0:
         raise InputError("the pool is a single number: an array with one row per example is needed")
-    if isinstance(pool, Tensor):
-        return _plain(len(pool), lambda which: pool[_index(which, pool.device)], pool.__getitem__)
-    pool = unmasked(pool, "the pool's values")
-    if pool.dtype.kind in "US":
-        return _sequence(pool.tolist(), forward)
-    if pool.dtype.kind == "O":
-        return _sequence(list(pool), forward)
-    if pool.dtype.kind not in "fiub":
-        raise InputError(f"the pool is an array of dtype {pool.dtype}: numbers, texts or objects are needed")
-    return _plain(len(pool), lambda which: pool[which], lambda i: pool[i])
+    if isinstance(pool, np.ndarray):
+        pool = unmasked(pool, "the pool's values")
+        if pool.dtype.kind in "US":
+            return _sequence(pool.tolist(), forward)
+        if pool.dtype.kind == "O":
+            return _sequence(list(pool), forward)
+        if pool.dtype.kind not in "fiub":
+            raise InputError(f"the pool is an array of dtype {pool.dtype}: numbers, texts or objects are needed")
+    return _plain(len(pool), lambda which: _rows(pool, which), pool.__getitem__)
 
 
 def _index(which: Which | int, device: torch.device) -> Any:

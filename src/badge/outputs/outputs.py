@@ -139,10 +139,10 @@ class Outputs:
         out.norms, out.expected_entropy = self.norms, self.expected_entropy
         return out
 
-    def with_probabilities(self, probabilities: Tensor) -> Outputs:
+    def with_probabilities(self, probabilities: Tensor, expected_entropy: RowSource | None) -> Outputs:
         """The same embeddings, if any, with other valid probabilities."""
         out = Outputs.trusted(probabilities, self._h, self.missing, self.multilabel)
-        out.norms = self.norms
+        out.norms, out.expected_entropy = self.norms, expected_entropy
         return out
 
     @classmethod

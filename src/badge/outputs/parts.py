@@ -210,43 +210,43 @@ def _checked(place: Place, parts: Sequence[Part]) -> tuple[store.Meta, bool]:
     shape of the others."""
     if not parts:
         raise InputError(f"{place} has no parts: it holds 0 rows")
-    metas: list[store.Meta] = []
-    named: list[bool] = []
+    first: store.Meta | None = None
     keys: dict[str, str] = {}
+    nameless: list[str] = []
     for part, found in zip(parts, place.metas([part.name for part in parts]), strict=True):
         folder = f"{place}/{part.name}"
         if found is None:
             raise InputError(f"{folder} is missing: {AGAIN}")
-        metas.append(found[0])
-        named.append(place.named(part, found[0]))
-        _check_fits(place, parts, metas)
-        key = metas[-1].identity.get("part", part.name)
+        meta = found[0]
+        first = first or meta
+        _check_fits(folder, meta, f"{place}/{parts[0].name}", first)
+        key = meta.identity.get("part", part.name)
         if key in keys:
             raise InputError(f"{folder} holds the same rows as {place}/{keys[key]}: a part may be there only once")
         keys[key] = part.name
-        if metas[-1].rows != part.rows:
-            said = f"{metas[-1].rows:,} rows, not {part.rows:,} as {INDEX} says"
+        if meta.rows != part.rows:
+            said = f"{meta.rows:,} rows, not {part.rows:,} as {INDEX} says"
             raise InputError(f"{folder} has {said}: delete it and {AGAIN}")
-        if named[-1] and isinstance(place, Near):
+        if not place.named(part, meta):
+            nameless.append(part.name)
+        elif isinstance(place, Near):
             store.read_ids(place.where / part.name, part.rows)
-    without = [part.name for part, has in zip(parts, named, strict=True) if not has]
-    if 0 < len(without) < len(parts):
-        raise InputError(f"{place}/{without[0]} has no {store.IDS}, and other parts have: delete it and {AGAIN}")
-    return metas[0], named[0]
+    if 0 < len(nameless) < len(parts):
+        raise InputError(f"{place}/{nameless[0]} has no {store.IDS}, and other parts have: delete it and {AGAIN}")
+    assert first is not None
+    return first, not nameless
 
 
-def _check_fits(place: Place, parts: Sequence[Part], metas: Sequence[store.Meta]) -> None:
-    """The last of `metas` must be of the model and the shape of the first."""
-    first, last = metas[0], metas[-1]
-    folder, other = (f"{place}/{part.name}" for part in (parts[len(metas) - 1], parts[0]))
-    for name, *forms in zip(store.ARRAYS, last.forms, first.forms, strict=True):
+def _check_fits(folder: str, meta: store.Meta, other: str, first: store.Meta) -> None:
+    """A part must be of the model and the shape of the first."""
+    for name, *forms in zip(store.ARRAYS, meta.forms, first.forms, strict=True):
         if forms[0] != forms[1]:
             said = [f"{form.columns} columns of {form.dtype}" for form in forms]
             raise InputError(f"{folder} has {name} of {said[0]}, {other} of {said[1]}: parts of one model are needed")
-    if first.multilabel != last.multilabel:
+    if first.multilabel != meta.multilabel:
         raise InputError(f"{folder} and {other} are not both multi-label: parts of one model are needed")
-    for key in sorted({*first.identity, *last.identity} - {"part", "pool"}):
-        if first.identity.get(key) != last.identity.get(key):
+    for key in sorted({*first.identity, *meta.identity} - {"part", "pool"}):
+        if first.identity.get(key) != meta.identity.get(key):
             raise InputError(f"{folder} holds the outputs of another {key} than {other}: parts of one model are needed")
 
 

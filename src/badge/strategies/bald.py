@@ -31,9 +31,7 @@ def mean_of(members: Iterable[Outputs]) -> Outputs:
         first, count = first if count else member, count + 1
     if count < 2:
         raise InputError(f"bald needs two members or more that can disagree, not {count}")
-    together = first.with_probabilities(total / count)
-    together.expected_entropy = entropy[:, None] / count
-    return together
+    return first.with_probabilities(total / count, entropy[:, None] / count)
 
 
 def mutual_information(outputs: Outputs) -> Tensor:

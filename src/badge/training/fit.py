@@ -100,6 +100,4 @@ def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) 
         raise InputError(f"the model gives {p.shape[1]} probabilities for {classes} classes")
     full = p.new_zeros(len(p), classes)
     full[:, torch.from_numpy(seen.astype(np.int64))] = p
-    aligned = outputs.with_probabilities(full)
-    aligned.expected_entropy = outputs.expected_entropy  # columns of zeros do not change it
-    return aligned
+    return outputs.with_probabilities(full, outputs.expected_entropy)  # columns of zeros do not change the entropy
