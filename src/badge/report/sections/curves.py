@@ -1,12 +1,9 @@
 """Learning curves: each setting in full, and zoomed to where the strategies differ."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from badge.report.drawings import accuracy_lines
 from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy
-from badge.stats import Results, Setting, learning_curve, mean_curve
+from badge.report.tables import SETTING, Table, by_strategy, side_by_side
+from badge.stats import learning_curve, mean_curve
 
 WORDS = """
 <p>Mean test accuracy over the repeats; bands are one standard error. Each setting in full, and zoomed to where the strategies
@@ -22,10 +19,5 @@ def section(study: Study) -> Section:
         full, zoomed = (accuracy_lines(results, setting, names, zoom) for zoom in (False, True))
         groups.append([drawing for drawing in (full, zoomed) if drawing.lines and (drawing is full or drawing.window)])
     header = [*SETTING, "strategy", "labels", "repeats", "test_accuracy", "standard_error"]
-    tables = [Table("curves", header, by_strategy(results, _rows))]
-    return Section("curves", "Learning curves", WORDS, figures=groups, tables=tables)
-
-
-def _rows(results: Results, setting: Setting, strategy: str) -> Iterable[tuple[Any, ...]]:
-    mean = mean_curve(learning_curve(results, setting, strategy))
-    return zip(*(column.tolist() for column in mean), strict=True)
+    rows = by_strategy(results, lambda *where: side_by_side(mean_curve(learning_curve(*where))))
+    return Section("curves", "Learning curves", WORDS, figures=groups, tables=[Table("curves", header, rows)])

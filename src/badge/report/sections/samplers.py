@@ -3,7 +3,7 @@
 from badge.report.drawings import Lines, accuracy_lines, mean_lines, slug
 from badge.report.section import Section, Study
 from badge.report.tables import SETTING, Table, by_strategy, side_by_side
-from badge.stats import Results, Setting, round_times
+from badge.stats import round_times
 
 WORDS = """
 <p>The two samplers on the same gradient embeddings: <code>badge</code> draws by k-means++,
@@ -19,15 +19,12 @@ def section(study: Study) -> Section:
     both = [s for s in results.settings if all((s, name) in results.by_strategy for name in SAMPLERS)]
     groups = []
     for setting in both:
-        drawing = accuracy_lines(results, setting, SAMPLERS)
-        pair = [drawing._replace(name=slug("samplers", drawing.name)), _seconds(results, setting)]
+        curves = accuracy_lines(results, setting, SAMPLERS)
+        lines = mean_lines({name: round_times(results, setting, name).select for name in SAMPLERS})
+        axes = "number of labels", "selection (seconds)"
+        seconds = Lines(slug("seconds", *setting), str(setting), *axes, lines, log_y=True)
+        pair = curves._replace(name=slug("samplers", curves.name)), seconds
         groups.append([drawing for drawing in pair if drawing.lines])
     header = [*SETTING, "strategy", "labels", "repeats", *(n for s in SECONDS for n in (s, f"{s}_standard_error"))]
     table = Table("timing", header, by_strategy(results, lambda *where: side_by_side(*round_times(*where))))
     return Section("samplers", "k-means++ and k-DPP", WORDS, {}, groups, [table], shown=any(groups))
-
-
-def _seconds(results: Results, setting: Setting) -> Lines:
-    lines = mean_lines({name: round_times(results, setting, name).select for name in SAMPLERS})
-    name = slug("seconds", *setting)
-    return Lines(name, str(setting), "number of labels", "selection (seconds)", lines, log_y=True)
