@@ -10,7 +10,7 @@ import numpy as np
 
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing
-from badge.stats import Mean, Results, Setting
+from badge.stats import Mean, Results
 
 #: The columns that name a setting.
 SETTING = ("data", "model", "batch_size")
@@ -48,7 +48,6 @@ def cell(value: Any) -> Any:
 
 def by_strategy(results: Results, rows: Any) -> Iterator[tuple[Any, ...]]:
     """(data, model, batch size, strategy, *row) for every row of `rows(results, setting, strategy)`."""
-    setting: Setting
     for setting, strategy in results.by_strategy:
         yield from ((*setting, strategy, *row) for row in rows(results, setting, strategy))
 
