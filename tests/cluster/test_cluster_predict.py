@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
@@ -306,9 +307,11 @@ class Doomed(nn.Module):
         import ray
 
         here = ray.get_runtime_context().get_node_id()
-        if here != self.home and not self.mark.exists():
-            self.mark.write_text(here)
-            time.sleep(600)
+        if here != self.home:
+            with contextlib.suppress(FileExistsError):  # one of the nodes is doomed, however many come at once
+                with self.mark.open("x") as mark:
+                    mark.write(here)
+                time.sleep(600)
         while here == self.home and os.getpid() != self.driver and not self.mark.exists():
             time.sleep(0.05)  # work is left for the others
         out: Tensor = self.fc(x)
