@@ -261,15 +261,15 @@ def test_times_on_disk(tmp_path: Path) -> None:
     assert distinct(badge.predict(model, TIMES, out=tmp_path / "o")) == 300
 
 
-def test_without_embeddings_no_layer_is_watched_once_the_logits_are_found():
-    watched = []
+def test_without_embeddings_no_layer_is_watched_once_the_logits_are_found() -> None:
+    watched: list[int] = []
 
     class Net(torch.nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.head = torch.nn.Linear(4, 3)
 
-        def forward(self, x):
+        def forward(self, x: torch.Tensor) -> Any:
             watched.append(len(self.head._forward_hooks))
             return self.head(x)
 
