@@ -63,12 +63,12 @@ def test_lloyd_compares_with_centres_that_moved(seed: int, weighted: bool, monke
 
     monkeypatch.setattr(module.Moved, "apart", counted(0))
     monkeypatch.setattr(module, "_nearest", counted(1))
-    x = badge.Dense((rng.normal(size=(3000, 3)) * rng.gamma(1.0, size=(3000, 1))).astype("f4"))
-    weights = torch.from_numpy(rng.random(3000)) if weighted else None
-    first = x.as_matrix()[:300]
+    x = badge.Dense((rng.normal(size=(1500, 3)) * rng.gamma(1.0, size=(1500, 1))).astype("f4"))
+    weights = torch.from_numpy(rng.random(1500)) if weighted else None
+    first = x.as_matrix()[:150]
     fast, plain = (way(x, first, weights=weights)[0].tolist() for way in (lloyd_from, plain_lloyd))
     assert fast == plain
-    assert screened[0] > 300 and screened[1] < 25 * 3000
+    assert screened[0] > 150 and screened[1] < 25 * 1500
 
 
 def test_lloyd_with_copies_and_few_iterations() -> None:
