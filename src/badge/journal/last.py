@@ -78,16 +78,14 @@ def read_last(journal: Path) -> Last | str | None:
     """
     try:
         fd = _open(journal, os.O_RDONLY)
+        try:
+            found = _RECORD.fullmatch(os.read(fd, 1000))
+        finally:
+            os.close(fd)
     except FileNotFoundError:
         return None
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-    try:
-        found = _RECORD.fullmatch(os.read(fd, 1000))
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    finally:
-        os.close(fd)
     if not found or digest(found[1]) != found[5].decode():
         return "is damaged"
     return Last(found[2].decode(), int(found[3]), found[4].decode())

@@ -73,9 +73,9 @@ def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
     except (OSError, ValueError) as error:
         what = "texts" if texts else "images"
         raise ModelError(f"{HF}{name} cannot be loaded as an encoder of {what}: {in_short(error)}") from error
-    parts = {True: "get_text_features", False: "get_image_features"}
-    if hasattr(model, parts[texts]):  # two towers, as in CLIP: take the one for texts or for images
-        return _Tower(model, parts[texts]), reader
+    tower = "get_text_features" if texts else "get_image_features"
+    if hasattr(model, tower):  # two towers, as in CLIP: take the one for texts or for images
+        return _Tower(model, tower), reader
     return (_pooled(name, model, transformers) if texts else model), reader
 
 
