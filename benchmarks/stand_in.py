@@ -206,6 +206,10 @@ def _index(x: Any) -> Any:
     return held(torch.as_tensor(x)) if isinstance(x, np.ndarray | list) else x
 
 
+def _nothing(*_: Any) -> None:
+    pass
+
+
 @contextlib.contextmanager
 def present() -> Iterator[Traffic]:
     """Within this block there is a device "cuda:0"; what it yields counts the traffic of the block."""
@@ -227,6 +231,10 @@ def present() -> Iterator[Traffic]:
             stack.enter_context(mock.patch.object(torch.cuda, name, function))
         # `Module.to` makes new parameters: a wrapper cannot stand in a plain one's place
         stack.enter_context(mock.patch("torch.__future__.get_overwrite_module_params_on_conversion", lambda: True))
+        # a build for CUDA looks there for a stream, also without a driver
+        stack.enter_context(
+            mock.patch("torch.optim.Optimizer._accelerator_graph_capture_health_check", _nothing, create=True)
+        )
         _traffic.append(traffic)
         stack.callback(_traffic.pop)
         stack.enter_context(_Present())
