@@ -130,7 +130,7 @@ class Shard:
         threshold = events.mark * masses.at(places)
         index, limits = torch.from_numpy(places).to(device), torch.from_numpy(threshold).to(device)
         # What is known rejects most events without work.
-        open_ = np.flatnonzero((limits < self.bounds.at(index)).cpu().numpy())
+        open_ = np.flatnonzero((limits < self.bounds.at(index)).cpu().numpy() & not_repeated(places, threshold))
         kept, rows = [open_[:0]], []
         for some in np.array_split(open_, -(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
             which = torch.from_numpy(some).to(device)
@@ -208,6 +208,20 @@ class Shard:
             return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
         picked = self._mine(self.centres.positions[: envelope.count]) - self.start
         return by_norms(self.features.sq_norms.cpu().numpy(), envelope.reach, picked)
+
+
+def not_repeated(places: NDArray[np.int64], thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Events that are the first on their row, or have a lower threshold than the first. All others are rejected.
+
+    If the first event is accepted, the row is a centre. If not, its squared distance is at most the threshold of the first.
+
+    >>> not_repeated(np.array([7, 4, 7, 7]), np.array([2.0, 9.0, 3.0, 1.0])).tolist()
+    [True, True, False, True]
+    """
+    _, first, row = np.unique(places, return_index=True, return_inverse=True)
+    before = first[row]
+    lower: NDArray[np.bool_] = (thresholds < thresholds[before]) | (before == np.arange(len(places)))
+    return lower
 
 
 def _largest(values: Tensor, size: int) -> tuple[NDArray[np.int64], float, int]:
