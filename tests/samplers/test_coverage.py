@@ -45,9 +45,18 @@ def test_same_picks_as_plain(kernel: Gauss | Ball, k: int, labels: int, dtype: t
 
 
 def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"GROUP": 3, "BLOCK": 7, "SPAN": 9, "TOLD": 3, "RANK": 2, "SAMPLE": 50, "LOOSE": 99}.items():
+    for name, value in {
+        "GROUP": 3,
+        "BLOCK": 7,
+        "SPAN": 9,
+        "PART": 4,
+        "TOLD": 3,
+        "RANK": 2,
+        "SAMPLE": 50,
+        "LOOSE": 99,
+    }.items():
         monkeypatch.setattr(blocks, name, value)
-    for name, value in {"LEAF": 3, "RANK": 2, "SAMPLE": 9, "BLOCK": 5}.items():
+    for name, value in {"LEAF": 3, "RANK": 2, "SAMPLE": 9, "BLOCK": 50}.items():
         monkeypatch.setattr(boxes, name, value)
     monkeypatch.setattr(module, "BLOCK", 7)
     monkeypatch.setattr(module, "FEW", 1)
@@ -87,6 +96,33 @@ def test_bounds_are_bounds() -> None:
         bounds = cover.bounds(torch.arange(400))
         gains = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
         assert bool((bounds >= gains).all()) and bool((bounds <= 1.02 * gains + 1e-3).all())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kernel", [Gauss(0.08), Gauss(0.04), Ball(0.3)])
+def test_bounds_through_sketches_are_bounds(
+    kernel: Gauss | Ball, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernel values below `far` are not worked out: bounds are higher, never too low, also of a few rows in any order."""
+    for name, value in {"SPAN": 100, "PART": 16, "BLOCK": 64, "LOCAL": 2}.items():
+        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(boxes, "RANK", 4)
+    x, before = clumps(700, 16, seed=4), torch.get_num_threads()
+    weights = 5 * torch.rand(700, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).pow(4)
+    weights[::9] = 0
+    cover = Cover(x, kernel, weights)
+    cover.add(clumps(20, 16, seed=6).rows(slice(None)))
+    gains = torch.tensor([cover.gain(i) for i in range(700)], dtype=torch.float64)
+    torch.set_num_threads(threads)
+    try:
+        found = [cover.bounds(cover.every, far) for far in (blocks.TINY, 1e-3, 0.3)]
+        some = torch.tensor([650, 3, 77, 4])
+        few = cover.bounds(some, 1e-3)
+    finally:
+        torch.set_num_threads(before)
+    assert all(bool((bounds >= gains).all()) for bounds in found) and bool((few >= gains[some]).all())
+    assert bool((found[0] <= 1.02 * gains + 1e-3).all())
+    assert isinstance(kernel, Ball) or float(found[0].sum()) < float(found[1].sum()) < float(found[2].sum())
 
 
 def test_a_pick_lowers_bounds_by_no_more_than_the_loss() -> None:

@@ -6,9 +6,12 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import badge
 from badge.errors import InputError
+from badge.features.dense import unit_rows
+from badge.strategies.coverage import pure_radius
 
 
 def example(n: int = 30, c: int = 3, d: int = 4, seed: int = 0) -> badge.Outputs:
@@ -133,5 +136,20 @@ def test_what_each_pick_added_to_the_objective() -> None:
     added = badge.explain(pool, picks, strategy="bait").gain
     np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
     assert badge.explain(pool, picks).gain is None and "gain" not in badge.explain(pool, picks).rows()[0]
-    with pytest.raises(InputError, match="maxherding, uherding, bait and bait-binary, not for 'badge'"):
+    with pytest.raises(InputError, match="maxherding, uherding, probcover, bait and bait-binary, not for 'badge'"):
         badge.explain(pool, picks, strategy="badge")
+
+
+def test_the_share_of_the_pool_that_each_pick_of_probcover_newly_covers() -> None:
+    """With seed 0 the radius is that of the picks: shares fall as they are greedy, and they sum to what the balls hold."""
+    rng = np.random.default_rng(0)
+    out = badge.Outputs.from_logits(2 * rng.normal(size=(120, 3)), rng.normal(size=(120, 5)))
+    done, pool = out[:10], out[10:]
+    picks = badge.select_from(pool, 8, "probcover", labeled=done, seed=0)
+    added = badge.explain(pool, picks, strategy="probcover", labeled=done).gain
+    x, given = unit_rows(pool.embeddings), unit_rows(done.embeddings)
+    delta = pure_radius(x, 3, np.random.default_rng(0))
+    held = torch.cdist(x.as_matrix(), torch.cat([given.as_matrix(), x.as_matrix()[picks]])) < delta
+    shares = [float(held[:, : 10 + i].any(dim=1).double().mean()) for i in range(9)]
+    np.testing.assert_allclose(added, np.diff(shares), atol=1e-12)  # type: ignore[arg-type]
+    assert added is not None and (np.diff(added) <= 1e-12).all() and 0 < added.sum() < 1

@@ -3,10 +3,10 @@
 `topk` takes scores in place of features. The plain loops that the fast samplers are tested against are in `plain`.
 """
 
-from badge.samplers.cover import Ball, Gauss
 from badge.samplers.coverage import coverage
 from badge.samplers.kcenter import kcenter
 from badge.samplers.kdpp import kdpp
+from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import kmeanspp
 from badge.samplers.topk import topk
 

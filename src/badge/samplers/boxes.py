@@ -15,8 +15,8 @@ from torch import Tensor
 from badge.features import Features
 from badge.samplers.nearest.sketch import sketches
 
-#: Rows in a box, numbers in a sketch, rows that it is made from, and rows in one product.
-LEAF, RANK, SAMPLE, BLOCK = 64, 16, 512, 1024
+#: Rows in a box, numbers in a sketch, rows that it is made from, and products at a time.
+LEAF, RANK, SAMPLE, BLOCK = 64, 16, 512, 2**18
 
 
 class Limits(NamedTuple):
@@ -24,6 +24,10 @@ class Limits(NamedTuple):
 
     each: Tensor
     most: Tensor
+
+    def at(self, places: Tensor) -> Tensor:
+        """Those of the rows at `places`."""
+        return self.each.flatten().index_select(0, places)
 
 
 class Boxes:
@@ -53,24 +57,30 @@ class Boxes:
 
     def near(self, ids: Tensor, limits: Limits) -> Tensor:
         """All rows that are nearer to one of the rows `ids` than their limit, and some more; limits include rounding."""
-        places = self.place[ids]
-        group = self.rows.flatten(0, 1)[places]
+        rows, places, outside = self.around(ids, limits)
+        limit = limits.at(places)
+        left = (outside < limit).nonzero()[:, 0]
+        left = left[self.nearest(ids, rows[left], len(ids))[0] < limit[left]]
+        return self.order[places[left]]
+
+    def around(self, ids: Tensor, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
+        """The boxes with rows `near`: their sketches, places in `order`, and squared distances to the box of `ids`."""
+        group = self.rows.flatten(0, 1)[self.place[ids]]
         low, high = group.amin(dim=0), group.amax(dim=0)
         apart = torch.maximum(low - self.high, self.low - high).clamp_(min=0).square_().sum(dim=1)
         boxes = (apart < limits.most).nonzero()[:, 0]
-        rows, most = self.rows[boxes].flatten(0, 1), limits.each[boxes].flatten()
-        outside = (rows - rows.clamp(low, high)).square_().sum(dim=1)
-        left = (outside < most).nonzero()[:, 0]
-        left = left[_nearest(group, rows[left]) < most[left]]
-        return self.order[boxes[left // LEAF] * LEAF + left % LEAF]
+        rows = self.rows[boxes].flatten(0, 1)
+        places = (boxes[:, None] * LEAF + torch.arange(LEAF, device=boxes.device)).flatten()
+        return rows, places, (rows - rows.clamp(low, high)).square_().sum(dim=1)
 
-
-def _nearest(group: Tensor, rows: Tensor) -> Tensor:
-    """The squared distance of every row to the nearest of a group."""
-    sq_norms = group.square().sum(dim=1)[:, None]
-    # blocks of products stay in cache
-    parts = [torch.addmm(sq_norms, group, part.T, alpha=-2).amin(dim=0) for part in torch.split(rows, BLOCK)]
-    return torch.cat([*parts, rows[:0, 0]]) + rows.square().sum(dim=1)
+    def nearest(self, ids: Tensor, rows: Tensor, size: int) -> Tensor:
+        """Squared distances of sketches to the nearest of each `size` of the rows `ids`, [parts, rows]."""
+        group = self.rows.flatten(0, 1)[self.place[torch.cat([ids, ids[-1:].expand(-len(ids) % size)])]]
+        sq_norms = group.square().sum(dim=1)[:, None]
+        # blocks of products stay in cache
+        blocks = torch.split(rows, max(1, BLOCK // len(group)))
+        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(-1, size, len(x)).amin(dim=1) for x in blocks]
+        return torch.cat(found, dim=1).add_(rows.square().sum(dim=1))
 
 
 def _sorted(x: Tensor, ids: Tensor) -> list[Tensor]:

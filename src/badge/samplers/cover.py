@@ -4,27 +4,29 @@ Row i adds something at row j only if it is nearer to j than every centre (pick 
 beyond some distance. So most pairs are left out before their product is taken (`boxes.py`).
 """
 
-import math
-from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 
 import torch
 from torch import Tensor
 
-from badge.core.numbers import positive
+from badge.core.threads import in_threads
 from badge.features import Exact, Features, Rows
 from badge.features.rows import resolution
 from badge.samplers.boxes import Boxes, Limits
+from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.nearest.sketch import sketches
 
-#: Kernel values below this are left out of bounds; their sum is added back, and so is the rounding of coverage.
+#: Kernel values times weights below this are left out of bounds. Their sum is added back, and so is the rounding of coverage.
 TINY = 1e-7
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
 GROUP, BLOCK = 256, 1024
-#: If a candidate matters to less than this share of the rows, those in one product lie in about SPAN neighbouring rows.
-LOCAL, SPAN = 0.05, 1024
+#: If a candidate matters to less than this share of the rows, those that go together lie in about SPAN neighbouring rows.
+#: PART of them are multiplied with the same rows.
+LOCAL, SPAN, PART = 0.05, 2048, 64
 #: Bounds need no guesses if GROUP neighbours matter to less than this share of the rows.
 FEW = 0.3
-#: What a gain leaves out: kernel values below this.
+#: What a gain leaves out: kernel values below this, times weight.
 FAINT = 1e-18
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
@@ -35,82 +37,13 @@ RANK, SAMPLE, LOOSE = 128, 512, 0.2
 TOLD, CHUNK, SHARE = 64, 8192, 0.01
 
 
-@dataclass(frozen=True)
-class Gauss:
-    """The kernel κ = exp(−d²/σ²) of `badge.samplers.coverage`.
-
-    Args:
-        sigma: the distance σ, above 0.
-
-    >>> round(Gauss(2.0)(torch.tensor([4.0])).item(), 4)
-    0.3679
-    """
-
-    sigma: float
-
-    def __post_init__(self) -> None:
-        positive(self.sigma, "sigma")
-
-    def __call__(self, sq_dists: Tensor) -> Tensor:
-        return sq_dists.div(-(self.sigma**2)).clamp_(min=_least(sq_dists)).exp_()
-
-    def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """κ where the squared distance is x_i + y_j − 2 products_ij, or 0 if that is negative; in place."""
-        scale = self.sigma**-2
-        exponents = torch.add(y * -scale, products, alpha=2 * scale, out=products).sub_((x * scale)[:, None])
-        return exponents.clamp_(_least(products), 0).exp_()
-
-    def reach(self, least: float) -> float:
-        """The distance beyond which κ < least."""
-        return self.sigma * math.sqrt(-math.log(least))
-
-    @property
-    def scale(self) -> float:
-        """The distance over which κ changes."""
-        return self.sigma
-
-
-@dataclass(frozen=True)
-class Ball:
-    """The kernel κ = 1 where d < δ, else 0, of `badge.samplers.coverage`.
-
-    Args:
-        delta: the radius δ, above 0.
-
-    >>> Ball(2.0)(torch.tensor([3.9, 4.0])).tolist()
-    [1.0, 0.0]
-    """
-
-    delta: float
-
-    def __post_init__(self) -> None:
-        positive(self.delta, "delta")
-
-    def __call__(self, sq_dists: Tensor) -> Tensor:
-        return (sq_dists < self.delta**2).to(sq_dists.dtype)
-
-    def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return self(torch.add(y, products, alpha=-2, out=products).add_(x[:, None]))
-
-    def reach(self, least: float) -> float:
-        return self.delta
-
-    @property
-    def scale(self) -> float:
-        return self.delta
-
-
-def _least(x: Tensor) -> float:
-    """Exponents below this give denormal numbers, which are ten times slower."""
-    return math.log(torch.finfo(x.dtype).tiny) / 2
-
-
 class Cover:
     """How well the centres so far cover each row, and what one more centre would add."""
 
     def __init__(self, features: Features, kernel: Gauss | Ball, weights: Tensor) -> None:
         n = len(features)
         self.features, self.kernel, self.weights = features, kernel, weights
+        self.heaviest = float(weights.max())
         self.every = torch.arange(n, device=features.device)
         self.tiles = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
         self.sq_norms = features.sq_norms
@@ -123,9 +56,9 @@ class Cover:
         #: the error of a squared distance from a product is below this times the sum of the squared norms
         self.rounding = resolution(features.dtype) * (4 + features.width / 2)
         self.largest = float(self.sq_norms.max())
-        reach = kernel.reach(TINY) ** 2 + self.error(self.sq_norms, self.boxes)
+        reach = kernel.sq_reach(torch.full_like(self.sq_norms, TINY)) + self.error(self.sq_norms, self.boxes)
         #: what κ reaches from a row: None is everything
-        self.reached = None if reach > 4 * self.largest else self.boxes.limits(torch.full_like(self.sq_norms, reach))
+        self.reached = None if float(reach[0]) > 4 * self.largest else self.boxes.limits(reach)
         #: gains are whole numbers, and many are equal
         self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched = sketched(features, kernel)
@@ -175,14 +108,53 @@ class Cover:
         self.covered = self.kernel(self.sq_near)
         self.limits, self.known = {}, None
 
-    def bounds(self, ids: Tensor) -> Tensor:
-        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
-        found = torch.empty(len(ids), dtype=torch.float64, device=ids.device)
+    def bounds(self, ids: Tensor, far: float = TINY) -> Tensor:
+        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together.
+
+        Kernel values below `far` are bounded through sketches: the bounds are looser, and take less time.
+        """
         near = len(self._live(ids[:1])) < LOCAL * len(self.every)
-        size = max(1, min(GROUP, SPAN * len(ids) // len(self.every))) if near else GROUP
-        for places in torch.split(self.boxes.place[ids].argsort(), size):
-            found[places] = self.gained(ids[places], self._live(ids[places]))
-        return found + 2 * TINY * float(self.weights.sum())
+        order = self.boxes.place[ids].argsort()
+        if near:
+            limits = [self.limited(least) for least in (TINY, max(far / 10, TINY), far)]
+            groups = torch.split(ids[order], max(1, SPAN * len(ids) // len(self.every)))
+            parts = in_threads(partial(self._near, limits=limits), groups, ids.device)
+        else:
+            parts = [self.gained(group, self._live(group)) for group in torch.split(ids[order], GROUP)]
+        left_out = TINY * self.heaviest * len(self.every)
+        return torch.cat(parts)[order.argsort()] + (left_out + TINY * float(self.weights.sum()))
+
+    def _near(self, ids: Tensor, limits: list[Limits]) -> Tensor:
+        """Bounds on the gains of neighbours, but for what is left out.
+
+        Three tests follow each other, each at the rows that the one before has left: box against box, row against box, row
+        against PART rows. What may be gained at the rows that the last two leave out follows from their distances.
+        """
+        sketches, places, outside = self.boxes.around(ids, limits[0])
+        left = (outside < limits[0].at(places)).nonzero()[:, 0]
+        targets, limit = self.boxes.order[places[left]], limits[1].at(places[left])
+        rest, close = self._rest(targets, outside[left][None], limit), (outside[left] < limit).nonzero()[:, 0]
+        left, targets = left[close], targets[close]
+        apart, limit = self.boxes.nearest(ids, sketches[left], min(PART, len(ids))), limits[2].at(places[left])
+        rest = rest + self._rest(targets, apart, limit)
+        used = (apart.amin(dim=0) < limit).nonzero()[:, 0]
+        targets, apart = targets[used], apart[:, used] < limit[used]
+        kept = Rows.cat([self.features.rows(some) for some in torch.split(targets, BLOCK)]) if len(apart) > 1 else None
+        totals, room = [], self.sq_norms.new_empty(len(self.features.factors) * PART * BLOCK)
+        for some, close, total in zip(torch.split(ids, PART), apart, rest.double(), strict=True):
+            rows, sq_norms = self.features.rows(some), self.sq_norms[some]
+            sq_norms = sq_norms - self.error(sq_norms)
+            for block in torch.split(close.nonzero()[:, 0], BLOCK):
+                other = self.features.rows(targets[block]) if kept is None else kept[block]
+                total = total + self._sum(rows.gram(other, room), sq_norms, targets[block])
+            totals.append(total.expand(len(some)))
+        return torch.cat(totals) * (1 + BLOCK * resolution(self.features.dtype))
+
+    def _rest(self, targets: Tensor, sq_dists: Tensor, limits: Tensor) -> Tensor:
+        """Bounds on what is gained at the targets beyond their limits, [parts], for distances [parts, targets]."""
+        kappa = self.kernel((sq_dists - self.error(self.sq_norms, self.boxes)).clamp_(min=0))
+        kappa.sub_(self.covered[targets].to(kappa.dtype)).clamp_(min=0).mul_(sq_dists >= limits)
+        return kappa @ self.weights[targets].to(kappa.dtype) * (1 + len(targets) * resolution(kappa.dtype))
 
     def gained(self, ids: Tensor, targets: Tensor, through: Rows | None = None) -> Tensor:
         """Bounds on what the rows `ids` gain at the rows `targets`, but for TINY each."""
@@ -190,27 +162,38 @@ class Cover:
         sq_norms = sq_norms - self.error(sq_norms, through)
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
         for some in self.tiles if targets is self.every else torch.split(targets, BLOCK):
-            kappa = self.kernel.upper(self.products(rows, some, through), sq_norms, self.sq_norms[some])
-            total += kappa.sub_(self.covered[some].to(dtype)).clamp_(min=0) @ self.weights[some].to(dtype)
+            total += self._sum(self.products(rows, some, through), sq_norms, some)
         return total * (1 + BLOCK * resolution(dtype))
 
+    def _sum(self, products: Tensor, sq_norms: Tensor, targets: slice | Tensor) -> Tensor:
+        """What rows of these norms gain at a block of targets, from their products."""
+        kappa = self.kernel.upper(products, sq_norms, self.sq_norms[targets])
+        return kappa.sub_(self.covered[targets].to(kappa.dtype)).clamp_(min=0) @ self.weights[targets].to(kappa.dtype)
+
     def all_bounds(self, covered: Tensor) -> Tensor:
-        """Upper bounds on all gains for states of coverage [levels, N]."""
+        """Upper bounds on all gains for states of coverage [levels, N]. Each pair of tiles is multiplied once."""
         dtype = self.features.dtype
         empty = (covered == 0).all(dim=1).tolist()  # there κ itself is gained
         total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
-        lower, room = self.sq_norms - self.error(self.sq_norms), torch.empty_like(self.room)
-        for i, one in enumerate(self.tiles):
-            rows = self.features.rows(one)
+        lower, lock = self.sq_norms - self.error(self.sq_norms), Lock()
+
+        def add(i: int) -> None:
+            one, rows, mine = self.tiles[i], self.features.rows(self.tiles[i]), torch.zeros_like(total)
+            room, rest = torch.empty_like(self.room), torch.empty_like(self.room)
             for other in self.tiles[i:]:
-                kappa = self.kernel.upper(self.products(rows, other, None), lower[one], self.sq_norms[other])
-                more = room[: kappa.numel()].view(kappa.shape)
+                products = rows.gram(self.features.rows(other), room)
+                kappa = self.kernel.upper(products, lower[one], self.sq_norms[other])
+                more = rest[: kappa.numel()].view(kappa.shape)
                 for level, at in enumerate(covered):
                     new = kappa if empty[level] else torch.sub(kappa, at[other], out=more).clamp_(min=0)
-                    total[level, one] += new @ weights[other]
+                    mine[level, one] += new @ weights[other]
                     if other is not one:
                         new = kappa if empty[level] else torch.sub(kappa, at[one, None], out=more).clamp_(min=0)
-                        total[level, other] += weights[one] @ new
+                        mine[level, other] += weights[one] @ new
+            with lock:
+                total.add_(mine)
+
+        in_threads(add, range(len(self.tiles)), covered.device)
         return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
 
     def lower(self, bounds: Tensor, before: Tensor, share: float) -> None:
@@ -247,13 +230,18 @@ class Cover:
         return (total * (1 - BLOCK * resolution(dtype)) - rounding).clamp_(min=0)
 
     def _live(self, ids: Tensor, least: float = TINY) -> Tensor:
-        """The rows at which one of the rows `ids` may add something, but for kernel values below `least`."""
+        """The rows at which one of the rows `ids` may add something, but for what is below `least` (`limited`)."""
+        found = self.boxes.near(ids, self.limited(least))
+        return found if len(found) < MOST * len(self.every) else self.every  # slices are faster than gathered rows
+
+    def limited(self, least: float) -> Limits:
+        """Squared distances within which a row adds something: κ times the weight there is above `least` · the largest."""
         if least not in self.limits:
-            nearer = self.sq_near.clamp(max=self.kernel.reach(least) ** 2).to(self.sq_norms.dtype)
+            reach = self.kernel.sq_reach(least * self.heaviest / self.weights)
+            nearer = torch.minimum(self.sq_near, reach).to(self.sq_norms.dtype)
             nearer += self.error(self.sq_norms, self.boxes)
             self.limits[least] = self.boxes.limits(nearer.masked_fill_(self.weights == 0, -torch.inf))
-        found = self.boxes.near(ids, self.limits[least])
-        return found if len(found) < MOST * len(self.every) else self.every  # slices are faster than gathered rows
+        return self.limits[least]
 
     def gain(self, i: int) -> float:
         """What row i adds, in float64."""

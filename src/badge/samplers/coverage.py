@@ -29,15 +29,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_tensor
+from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import check_same
 from badge.samplers.checks import sampler
-from badge.samplers.cover import BLOCK, Ball, Cover, Gauss
+from badge.samplers.cover import BLOCK, Cover
+from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
 __all__ = ["Ball", "Gauss", "coverage"]
 
+#: The first bounds work out kernel values above this; others are bounded through sketches.
+FAR = 3e-4
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.
 TIE = 1e-9
 #: Candidates worked out together: the first time in one pick, and at most.
@@ -91,18 +95,27 @@ def coverage(
     u = torch.ones(len(features), dtype=torch.float64) if weights is None else as_tensor(weights, "weights").double()
     if u.shape != (len(features),) or not bool((u >= 0).all()) or not bool(u.isfinite().all()):
         raise InputError(f"weights must be {len(features)} finite numbers of at least 0")
-    cover = Cover(features, kernel, u.to(features.device))
-    if given is not None:
-        check_same(features, given)
-        for start in range(0, len(given), MANY):
-            cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
+    with one_thread():
+        cover = Cover(features, kernel, u.to(features.device))
+        if given is not None:
+            check_same(features, given)
+            for start in range(0, len(given), MANY):
+                cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
+        picks = greedy(cover, k)
+    if len(picks) == k:
+        return np.array(picks, dtype=np.int64)
+    return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
+
+
+def greedy(cover: Cover, k: int) -> list[int]:
+    """k picks, or fewer if nothing is left to gain."""
     picks: list[int] = []
-    levels = {0: (cover.covered, cover.bounds(cover.every))} if cover.local else first_pass(cover, k)
+    levels = {0: (cover.covered, cover.bounds(cover.every, FAR))} if cover.local else first_pass(cover, k)
     bounds, share = levels.pop(0)[1], SOON
     while len(picks) < k:
         pick = best(cover, bounds)
         if pick is None:
-            return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
+            break
         picks.append(pick)
         bounds[pick] = -torch.inf
         before = cover.covered
@@ -114,7 +127,7 @@ def coverage(
             bounds = torch.minimum(bounds, gains + missing)
             if level == len(picks) and missing > GOOD * float(bounds.max()):
                 share = LATER
-    return np.array(picks, dtype=np.int64)
+    return picks
 
 
 def first_pass(cover: Cover, k: int) -> dict[int, tuple[Tensor, Tensor]]:

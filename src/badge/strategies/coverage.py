@@ -9,11 +9,13 @@ import torch
 from numpy.random import Generator
 
 from badge.core.numbers import positive
+from badge.core.rng import generator
 from badge.features import Dense
 from badge.features.dense import unit_rows
 from badge.outputs import Outputs
-from badge.samplers.cover import Ball, Cover, Gauss
+from badge.samplers.cover import Cover
 from badge.samplers.coverage import coverage
+from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.lloyd import lloyd
 from badge.strategies.protocol import Picks, listed
 from badge.strategies.uncertainty import doubt
@@ -79,13 +81,20 @@ def probcover(
     return coverage(x, k, rng, Ball(positive(delta, "delta")), given=_given(labeled))
 
 
-def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, uncertain: bool) -> list[float]:
-    """What each of the rows `ids`, in this order, adds to the objective of uherding (`uncertain`) or maxherding."""
+def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, name: str) -> list[float]:
+    """What each of the rows `ids`, in this order, adds to the objective of the strategy `name`.
+
+    For probcover this is the share of the pool that is newly covered. δ is that of its default and seed 0: k-means draws.
+    """
     x, given = unit_rows(outputs.embeddings), _given(labeled)
-    if not uncertain or given is None:
-        cover = Cover(x, Gauss(WIDTH), torch.ones(len(x), dtype=torch.float64, device=x.device))
-    else:
-        cover = Cover(x, Gauss(_closest(given)), doubt(outputs).double())
+    weights = torch.ones(len(x), dtype=torch.float64, device=x.device)
+    kernel: Gauss | Ball = Gauss(WIDTH)
+    if name == "probcover":
+        kernel = Ball(pure_radius(x, min(outputs.classes, len(x)), generator(0)))
+        weights /= len(x)
+    elif name == "uherding" and given is not None:
+        kernel, weights = Gauss(_closest(given)), doubt(outputs).double()
+    cover = Cover(x, kernel, weights)
     if given is not None:
         cover.add(given.rows(slice(None)).to(x.dtype))
     added = []

@@ -51,7 +51,8 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
     Args:
         outputs: what the model says about the pool, with probabilities and embeddings.
         ids: positions of the picks, in pick order.
-        strategy: maxherding, uherding, bait or bait-binary: `gain` is what each pick added to its objective.
+        strategy: maxherding, uherding, probcover, bait or bait-binary: `gain` is what each pick added to its objective. For
+            probcover that is the share of the pool newly covered, with its default `delta` and seed 0.
         labeled: outputs of the labelled examples, on which that objective depends.
 
     Returns:
@@ -100,10 +101,10 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
 def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:
     if strategy in ("bait", "bait-binary"):
         return np.array(bait_added(outputs, ids, labeled, strategy == "bait-binary"))
-    if strategy not in ("maxherding", "uherding"):
-        known = "maxherding, uherding, bait and bait-binary"
+    if strategy not in ("maxherding", "uherding", "probcover"):
+        known = "maxherding, uherding, probcover, bait and bait-binary"
         raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
-    return np.array(coverage_added(outputs, ids, labeled, strategy == "uherding"))
+    return np.array(coverage_added(outputs, ids, labeled, strategy))
 
 
 def _nearest_earlier(rows: Rows) -> Tensor:
