@@ -33,6 +33,10 @@ LABELED, K = 1000, 100
 SHARE = 16
 
 
+#: Seeds of k-means that times and inertias are means of.
+SEEDS = 4
+
+
 def seconds(call: Callable[[], Any]) -> float:
     """CPU seconds of one call."""
     begin = time.process_time()
@@ -79,34 +83,34 @@ def clusters(pool: Outputs, k: int = 1000, beta: int = 10) -> None:
     weights = doubt(pool)
     some = weights.topk(beta * k).indices
     x, w = Dense(pool.embeddings[some]), weights[some]
-    picks = samplers.kmeanspp(x, k, np.random.default_rng(0))
-    first = x.as_matrix()[torch.from_numpy(picks)]
-    found: list[torch.Tensor] = []
-    ours = seconds(lambda: found.extend(lloyd_from(x, first, weights=w)))
-    inertia = float(((x.as_matrix().double() - found[1][found[0]]).square().sum(dim=1) * w).sum())
-    same = KMeans(k, init=first.numpy(), n_init=1, max_iter=50, tol=0)
-    theirs = seconds(lambda: same.fit(x.as_matrix().numpy(), sample_weight=w.numpy()))
     rows, masses = x.as_matrix().numpy(), w.numpy()
 
-    def seeds(some: Any, k: int, random_state: Any) -> Any:
-        return kmeans_plusplus(some, k, sample_weight=masses, random_state=random_state, n_local_trials=1)[0]
+    def seeded(seed: int) -> torch.Tensor:
+        return x.as_matrix()[torch.from_numpy(samplers.kmeanspp(x, k, np.random.default_rng(seed)))]
 
-    plain = KMeans(k, init=seeds, n_init=1, random_state=0)
-    one_trial = seconds(lambda: plain.fit(rows, sample_weight=masses))
-    own = KMeans(k, n_init=1, random_state=0)
-    default = seconds(lambda: own.fit(x.as_matrix().numpy(), sample_weight=w.numpy()))
-    seeding = seconds(lambda: samplers.kmeanspp(x, k, np.random.default_rng(0)))
-    print(
-        f"lloyd, {beta * k:,} rows, k = {k:,}, from the same centres: {ours:.2f} s, inertia {inertia:.0f}", flush=True
-    )
-    print(f"  scikit-learn from these centres: {theirs:.2f} s ({theirs / ours:.1f} ×), inertia {same.inertia_:.0f}")
-    print(f"  with seeding: {(mine := ours + seeding):.2f} s, inertia {inertia:.0f}")
-    print(
-        f"  scikit-learn, k-means++ as ours: {one_trial:.2f} s ({one_trial / mine:.1f} ×), inertia {plain.inertia_:.0f}"
-    )
-    print(
-        f"  scikit-learn, several rows tried per centre: {default:.2f} s ({default / mine:.1f} ×), inertia {own.inertia_:.0f}"
-    )
+    def inertia(cluster: torch.Tensor, centres: torch.Tensor) -> float:
+        return float(((x.as_matrix().double() - centres[cluster]).square().sum(dim=1) * w).sum())
+
+    def theirs(**options: Any) -> float:
+        return float(KMeans(k, n_init=1, **options).fit(rows, sample_weight=masses).inertia_)
+
+    def one_trial(seed: int) -> Any:
+        return kmeans_plusplus(rows, k, sample_weight=masses, random_state=seed, n_local_trials=1)[0]
+
+    firsts = [seeded(seed) for seed in range(SEEDS)]
+    print(f"lloyd, {beta * k:,} rows, k = {k:,}, means of {SEEDS} seeds", flush=True)
+    for name, fit in {
+        "from given centres": lambda seed: lloyd_from(x, firsts[seed], weights=w),
+        "scikit-learn from these": lambda seed: theirs(init=firsts[seed].numpy(), max_iter=50, tol=0),
+        "with seeding": lambda seed: lloyd_from(x, seeded(seed), weights=w),
+        "scikit-learn, k-means++ as ours": lambda seed: theirs(init=one_trial(seed)),
+        "scikit-learn, several rows tried per centre": lambda seed: theirs(random_state=seed),
+    }.items():
+        found: list[Any] = []
+        took = seconds(partial(lambda fit, to: to.extend(map(fit, range(SEEDS))), fit, found)) / SEEDS
+        values = [one if isinstance(one, float) else inertia(*one) for one in found]
+        spread = f"{min(values):.0f} to {max(values):.0f}"
+        print(f"  {name}: {took:.2f} s, inertia {np.mean(values):.0f} ({spread})", flush=True)
 
 
 def cold_start() -> None:
