@@ -22,6 +22,8 @@ from badge.errors import ModelError
 #: Calls on [N, T, width] inputs kept while searching: a head that scores tokens is among the last layers to run, and
 #: keeping every layer's activations of a deep transformer would take gigabytes.
 TOKEN_CALLS_KEPT = 8
+#: A context that does nothing, made once and not for every batch.
+NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class Call(NamedTuple):
@@ -84,7 +86,7 @@ class Recorder:
 
     def watching(self) -> AbstractContextManager[None]:
         """Around each forward pass."""
-        return nullcontext()
+        return NOTHING
 
     @contextmanager
     def attached(self) -> Iterator[Recorder]:

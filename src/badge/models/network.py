@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -139,7 +139,8 @@ class Network:
 
     def _forward(self, batch: Any) -> tuple[Any, Tensor | None]:
         args, kwargs = inputs.bind(self.model, batch, self.takes)
-        args, kwargs = inputs.place(args, self.device, self.dtype), inputs.place(kwargs, self.device, self.dtype)
+        args = tuple([inputs.place(value, self.device, self.dtype) for value in args])
+        kwargs = inputs.place(kwargs, self.device, self.dtype) if kwargs else kwargs
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
         try:
@@ -187,7 +188,7 @@ class Network:
 
 def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
     if autocast is None:
-        return nullcontext()
+        return heads.NOTHING
     return torch.autocast(device.type, dtype=autocast if isinstance(autocast, torch.dtype) else None)
 
 
