@@ -78,8 +78,8 @@ class Boxes:
         group = self.rows.flatten(0, 1)[self.place[torch.cat([ids, ids[-1:].expand(-len(ids) % size)])]]
         sq_norms = group.square().sum(dim=1)[:, None]
         # blocks of products stay in cache
-        blocks = torch.split(rows, max(1, BLOCK // len(group)))
-        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(-1, size, len(x)).amin(dim=1) for x in blocks]
+        blocks, parts = torch.split(rows, max(1, BLOCK // len(group))), len(group) // size
+        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(parts, size, len(x)).amin(dim=1) for x in blocks]
         return torch.cat(found, dim=1).add_(rows.square().sum(dim=1))
 
 

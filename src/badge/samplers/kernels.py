@@ -35,7 +35,11 @@ class Gauss:
         return exponents.clamp_(_least(products), 0).exp_()
 
     def sq_reach(self, least: Tensor) -> Tensor:
-        """Squared distances beyond which κ < least."""
+        """Squared distances beyond which κ is below some values.
+
+        Args:
+            least: these values, above 0.
+        """
         return least.log().mul_(-(self.sigma**2)).clamp_(min=0)
 
     @property
@@ -67,6 +71,11 @@ class Ball:
         return self(torch.add(y, products, alpha=-2, out=products).add_(x[:, None]))
 
     def sq_reach(self, least: Tensor) -> Tensor:
+        """Squared distances beyond which κ is below some values.
+
+        Args:
+            least: these values, above 0.
+        """
         return torch.full_like(least, self.delta**2)
 
     @property
