@@ -44,6 +44,21 @@ def test_same_picks_as_plain(kernel: Gauss | Ball, k: int, labels: int, dtype: t
     assert fast == plain
 
 
+@pytest.mark.parametrize("seed", [*range(20), 108, 146])  # the last two need sums in float64
+def test_same_picks_of_any_pool(seed: int) -> None:
+    """Copies, grids and long rows; weights that are 0, tiny or all equal; kernels that reach one row or all."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([5, 200, 400])), int(rng.choice([1, 2, 20]))
+    x = rng.normal(size=(n, d))
+    x = [x, x[rng.integers(n, size=n)], np.round(2 * x), x * 10.0 ** rng.uniform(-3, 2, size=(n, 1))][seed % 4]
+    weights = rng.random(n) ** rng.choice([0, 1, 20]) * (rng.random(n) < rng.choice([0.01, 0.5, 1]))
+    kernel = (Ball if seed % 3 == 0 else Gauss)(float(np.exp(rng.uniform(-4, 2))))
+    features = badge.Dense(x.astype("f4" if seed % 5 else "f8"))
+    given = features[rng.integers(n, size=7)] if seed % 2 else None
+    fast, plain = both(features, int(rng.integers(1, 5)), kernel, torch.from_numpy(weights), given=given)
+    assert fast == plain
+
+
 def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "GROUP": 3,

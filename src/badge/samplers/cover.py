@@ -143,11 +143,11 @@ class Cover:
         totals, room = [], self.sq_norms.new_empty(len(self.features.factors) * PART * BLOCK)
         for some, close, total in zip(torch.split(ids, PART), apart, rest.double(), strict=True):
             rows, sq_norms = self.features.rows(some), self.sq_norms[some]
-            sq_norms = sq_norms - self.error(sq_norms)
+            sq_norms, total = sq_norms - self.error(sq_norms), total.expand(len(some))
             for block in torch.split(close.nonzero()[:, 0], BLOCK):
                 other = self.features.rows(targets[block]) if kept is None else kept[block]
                 total = total + self._sum(rows.gram(other, room), sq_norms, targets[block])
-            totals.append(total.expand(len(some)))
+            totals.append(total)
         return torch.cat(totals) * (1 + BLOCK * resolution(self.features.dtype))
 
     def _rest(self, targets: Tensor, sq_dists: Tensor, limits: Tensor) -> Tensor:
