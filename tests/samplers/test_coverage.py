@@ -59,6 +59,16 @@ def test_same_picks_of_any_pool(seed: int) -> None:
     assert fast == plain
 
 
+def test_weights_far_below_the_largest_count() -> None:
+    """Two light rows that are near each other are worth more than one that is a little heavier."""
+    places = 100.0 * np.arange(40)
+    places[21] = places[20] + 0.5
+    weights = torch.zeros(40, dtype=torch.float64)
+    weights[[5, 9, 20, 21]] = torch.tensor([1.0, 1.5e-20, 1e-20, 1e-20], dtype=torch.float64)
+    fast, plain = both(badge.Dense(places[:, None]), 3, Gauss(1.0), weights)
+    assert fast == plain == [5, 20, 9]
+
+
 def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "GROUP": 3,

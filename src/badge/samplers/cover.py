@@ -26,8 +26,8 @@ GROUP, BLOCK = 256, 1024
 LOCAL, SPAN, PART = 0.05, 2048, 64
 #: Bounds need no guesses if GROUP neighbours matter to less than this share of the rows.
 FEW = 0.3
-#: What a gain leaves out: kernel values below this, times weight.
-FAINT = 1e-18
+#: What a gain leaves out: kernel values times weights below this share of the largest weight, far below any doubt in float64.
+FAINT = 1e-30
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
 #: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
