@@ -115,12 +115,13 @@ class Cover:
         """
         near = len(self._live(ids[:1])) < LOCAL * len(self.every)
         order = self.boxes.place[ids].argsort()
-        if near:
-            limits = [self.limited(least) for least in (TINY, max(far / 10, TINY), far)]
-            groups = torch.split(ids[order], max(1, SPAN * len(ids) // len(self.every)))
-            parts = in_threads(partial(self._near, limits=limits), groups, ids.device)
+        size = max(1, SPAN * len(ids) // len(self.every))
+        if near and far > TINY:
+            limits = [self.limited(least) for least in (TINY, far / 10, far)]
+            parts = in_threads(partial(self._near, limits=limits), torch.split(ids[order], size), ids.device)
         else:
-            parts = [self.gained(group, self._live(group)) for group in torch.split(ids[order], GROUP)]
+            groups = torch.split(ids[order], min(GROUP, size) if near else GROUP)
+            parts = [self.gained(group, self._live(group)) for group in groups]
         left_out = TINY * self.heaviest * len(self.every)
         return torch.cat(parts)[order.argsort()] + (left_out + TINY * float(self.weights.sum()))
 
