@@ -13,7 +13,6 @@ import typer
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal import records_of
-from badge.labelling.guard import public_origin
 from badge.labelling.models import classes_of, predict_rows, trainer_of
 from badge.labelling.people import People, key_of
 from badge.labelling.saving import save_model
@@ -62,7 +61,8 @@ class Options:
 
 def run(source: Source, options: Options) -> None:
     """Serve a pool until Ctrl-C."""
-    from badge.labelling.server import app_of, is_local, serve, shown_host  # needs the extra
+    from badge.labelling.guard import public_origin  # these need the extra
+    from badge.labelling.server import app_of, is_local, serve, shown_host
 
     public = None if options.public_url is None else public_origin(options.public_url)
     names, about = classes_of(options.classes)

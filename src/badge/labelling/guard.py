@@ -3,16 +3,15 @@
 import ipaddress
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from badge.errors import InputError
 from badge.labelling.people import People, Visitor, cookie_of
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 #: bytes that a request may bring
 MOST_BYTES = 64 * 1024
@@ -59,7 +58,9 @@ def hosts_of(host: str, public: str | None = None) -> set[str]:
 class Guard:
     """ASGI middleware before everything else. It puts the `Visitor` of a request into its scope, under "visitor"."""
 
-    def __init__(self, app: Any, people: People, hosts: set[str], port: int, local: bool, public: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, people: People, hosts: set[str], port: int, local: bool, public: str | None
+    ) -> None:
         self.app, self.people, self.hosts, self.local, self.public = app, people, hosts, local, public
         self.cookie = f"badge_{port}"  # browsers send a cookie to every port of a host, and there may be two servers
 
@@ -68,42 +69,39 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        started = time.perf_counter()
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        started, request = time.perf_counter(), HTTPConnection(scope)
+        token = request.query_params.get("token", "")
         by_token = self.people.by_token(token) if token else None
-        visitor = by_token or self.people.by_cookie(_cookie(headers.get("cookie", ""), self.cookie))
-        refusal = self._refusal(scope["method"], headers, visitor)
-        if refusal is not None:
-            await _say(send, *refusal)
+        visitor = by_token or self.people.by_cookie(request.cookies.get(self.cookie, ""))
+        refusal = self._refusal(scope["method"], request.headers, visitor)
+        body = None if refusal else await _body(receive)
+        if body is None:
+            status, text = refusal or (413, TOO_LARGE)
+            said = PlainTextResponse(f"{text}\n", status, {**HEADERS, "content-security-policy": FILE_POLICY})
+            await said(scope, receive, send)
             return
         scope["visitor"] = visitor
-        body = await _body(receive)
-        if body is None:
-            await _say(send, 413, TOO_LARGE)
-            return
         given = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replayed() -> dict[str, Any]:
+        async def replayed() -> Message:
             return given.pop() if given else await receive()
 
-        async def guarded(message: dict[str, Any]) -> None:
+        async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                names = {name.lower() for name, _ in message["headers"]}
+                headers = MutableHeaders(scope=message)
                 taken = f"all;dur={1000 * (time.perf_counter() - started):.1f}"
                 page = {"content-security-policy": PAGE_POLICY, "cache-control": "no-store", "server-timing": taken}
-                added = {**HEADERS, **page}
-                own = [(k.encode(), v.encode()) for k, v in added.items() if k.encode() not in names]
+                for name, value in {**HEADERS, **page}.items():
+                    headers.setdefault(name, value)
                 if by_token:
                     secure = "; Secure" if (self.public or "").startswith("https:") else ""
                     about = f"HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}{secure}"
-                    own.append((b"set-cookie", f"{self.cookie}={cookie_of(token)}; {about}".encode()))
-                message = {**message, "headers": [*message["headers"], *own]}
+                    headers.append("set-cookie", f"{self.cookie}={cookie_of(token)}; {about}")
             await send(message)
 
         await self.app(scope, replayed, guarded)
 
-    def _refusal(self, method: str, headers: dict[str, str], visitor: Visitor | None) -> tuple[int, str] | None:
+    def _refusal(self, method: str, headers: Headers, visitor: Visitor | None) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
             return 421, "This server does not answer to that name. Behind a proxy, start it with --public-url."
@@ -132,16 +130,6 @@ class Guard:
         return address.is_loopback or not self.local
 
 
-def _cookie(header: str, name: str) -> str:
-    """The value of one cookie; other programs on this host may have set more.
-
-    >>> _cookie('{"a": 1}; badge_8600=x; b', "badge_8600")
-    'x'
-    """
-    pairs = (part.strip().partition("=") for part in header.split(";"))
-    return next((value.strip('"') for key, _, value in pairs if key == name), "")
-
-
 async def _body(receive: Receive) -> bytes | None:
     """The body of a request; None if it is larger than MOST_BYTES."""
     body: bytes = b""
@@ -152,10 +140,3 @@ async def _body(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body", False):
             return body
-
-
-async def _say(send: Send, status: int, text: str) -> None:
-    headers = {**HEADERS, "content-type": "text/plain; charset=utf-8", "content-security-policy": FILE_POLICY}
-    pairs = [(k.encode(), v.encode()) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": text.encode() + b"\n"})
