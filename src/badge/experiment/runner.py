@@ -50,8 +50,43 @@ def run_cells(
     ['.jsonl', '.jsonl']
     """
     folder, executor, display = Path(folder), executor or Serial(), display or Display(cells)
+    _check_names(cells)
+    done: list[Cell] = []
+    left: list[Cell] = []
+    failed: list[Outcome] = []
+    for cell in cells:
+        try:
+            (done if finished(cell, folder) else left).append(cell)
+        except Exception as error:  # what is wrong with one journal is that cell's failure
+            failed.append(failure(cell, error))
+    lacking: dict[str, Exception | None] = {}  # data set -> why it cannot be had
+    for cell in left:
+        if cell.data not in lacking:
+            lacking[cell.data] = _load(cell)
+    # Without the data set of all cells nothing can run: one error. What a user's loader raises is told with each cell.
+    if len({cell.data for cell in cells}) == 1 and isinstance(why := next(iter(lacking.values()), None), BadgeError):
+        raise why
+    failed += [failure(cell, why) for cell in left if (why := lacking[cell.data]) is not None]
+    with display:
+        for cell in done:
+            display.ended(Outcome(cell), skipped=True)
+        for outcome in failed:
+            _log(outcome, folder)
+            display.ended(outcome)
+        waiting = [cell for cell in left if lacking[cell.data] is None]
+        for outcome in executor.map(partial(_run_in, folder), waiting, display.round):
+            if outcome.error is not None:
+                failed.append(outcome)
+                _record(outcome, folder)
+                _log(outcome, folder)
+            display.ended(outcome)
+    return failed
+
+
+def _check_names(cells: Sequence[Cell]) -> None:
+    """Refuse a name that is wrong before anything runs: it is wrong for all cells."""
     several = names(lambda one: one.passes)
-    for cell in cells:  # a name that is wrong is wrong for all of them: say so before anything runs
+    for cell in cells:
         strategies.get(held(cell.strategy))
         if cell.first is not None:
             strategies.get(cell.first)
@@ -63,33 +98,6 @@ def run_cells(
             )
         if isinstance(held(cell.data), str):
             data.check_name(cell.data)
-    failed: list[Outcome] = []
-    waiting: list[Cell] = []
-    fetched: dict[str, Exception | None] = {}
-    # Without the data set of all cells nothing can run: one error. What a user's loader raises is told with each cell.
-    one_set = len({cell.data for cell in cells}) == 1 and _any_left(cells, folder)
-    if one_set and isinstance(error := _fetch(cells[0], fetched), BadgeError):
-        raise error
-    with display:
-        for cell in cells:
-            try:
-                if finished(cell, folder):
-                    display.ended(Outcome(cell), skipped=True)
-                    continue
-                if (lacking := _fetch(cell, fetched)) is not None:
-                    raise lacking
-                waiting.append(cell)
-            except Exception as raised:
-                failed.append(failure(cell, raised))
-                _log(failed[-1], folder)
-                display.ended(failed[-1])
-        for outcome in executor.map(partial(_run_in, folder), waiting, display.round):
-            if outcome.error is not None:
-                failed.append(outcome)
-                _record(outcome, folder)
-                _log(outcome, folder)
-            display.ended(outcome)
-    return failed
 
 
 def _record(outcome: Outcome, folder: Path) -> None:
@@ -115,20 +123,10 @@ def _log(outcome: Outcome, folder: Path) -> None:
             file.write(f"{when} {outcome.cell.name}: {outcome.error}\n{outcome.details}\n")
 
 
-def _any_left(cells: Sequence[Cell], folder: Path) -> bool:
-    for cell in cells:
-        with suppress(Exception):  # what is wrong with one journal is that cell's failure
-            if not finished(cell, folder):
-                return True
-    return False
-
-
-def _fetch(cell: Cell, fetched: dict[str, Exception | None]) -> Exception | None:
-    """Load the data of a cell once; the error of that, if there was one."""
-    if cell.data not in fetched:
-        try:
-            dataset_of(cell)
-            fetched[cell.data] = None
-        except Exception as error:
-            fetched[cell.data] = error
-    return fetched[cell.data]
+def _load(cell: Cell) -> Exception | None:
+    """Load the data set of a cell, which downloads it where it is missing; the error, if there was one."""
+    try:
+        dataset_of(cell)
+    except Exception as error:
+        return error
+    return None
