@@ -3,7 +3,7 @@
 #
 # Three people label one pool over weeks. Each example is labelled by two of them, and one person is careless. The
 # learner keeps every answer in a journal, trains on the majority, says how far people agree and whether more labels
-# are worth it. With a browser the same loop is `badge label reviews.csv --of 2 --people ann,ben,cat`.
+# are worth it. With a browser the same loop is `badge label reviews.csv --per-item 2 --people ann,ben,cat`.
 
 # %%
 import matplotlib.pyplot as plt

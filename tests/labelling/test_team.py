@@ -154,7 +154,7 @@ def test_the_first_visit_asks_for_a_name(browser: Any, served: Serve) -> None:
 
 
 def test_an_adjudicator_decides_ties(visit: Visit, served: Serve) -> None:
-    server = served(2, "--classes", "good,bad", "--of", "2", "--batch-size", "2", "--adjudicator", "ann",
+    server = served(2, "--classes", "good,bad", "--per-item", "2", "--batch-size", "2", "--adjudicator", "ann",
                     "--people", "ann,ben,cid,dan")  # fmt: skip
     by_name = links(server)
     for name, key in (("ben", "1"), ("cid", "2")):

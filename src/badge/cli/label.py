@@ -27,7 +27,7 @@ def label(
     model: Annotated[str | None, Option(help="Your own trainer: package.module:make, called with the classes.")] = None,
     strategy: Annotated[str | None, Option(help=f"What picks: {KNOWN}. (default: {DEFAULT})")] = None,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
-    per_item: Annotated[int, Option("--of", min=1, help="Number of people who label each item.")] = 1,
+    per_item: Annotated[int, Option("--per-item", "--of", min=1, help="Number of people who label each item.")] = 1,
     adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: a third person is asked)")] = None,
     people: Annotated[str | None, Option(help="One link per person: ann:admin,ben. (default role: label)")] = None,
     revoke: Annotated[str | None, Option(help="Take the link of this person back.")] = None,
@@ -56,7 +56,7 @@ def label(
         badge label photos/ --classes classes.txt --encoder hf:path-or-name --journal photos.jsonl
 
     For a team, each item asked of two people:
-        badge label reviews.csv --classes good,bad --of 2 --host 0.0.0.0
+        badge label reviews.csv --classes good,bad --per-item 2 --host 0.0.0.0
     """
     given = locals()
     from badge.labelling.sources import open_source
