@@ -36,7 +36,7 @@ def test_a_class_is_added(tmp_path: Path) -> None:
     for classes in (["a", "b"], ["a", "b", "c"]):
         with make(tmp_path / "j.jsonl", classes=classes, **options) as learner:
             assert learner.pending.tolist() == reference
-    with pytest.raises(JournalError, match=r"its classes is \['a', 'b', 'c'\].*add_class adds one"):
+    with pytest.raises(JournalError, match=r"its set of classes is \['a', 'b', 'c'\].*add_class adds one"):
         make(tmp_path / "j.jsonl", classes=["a", "b", "x"], **options)
     numbered = make()
     numbered.add_class()

@@ -210,7 +210,7 @@ def test_the_journal_says_what_picked_first(tmp_path: Path) -> None:
         first.tell(first.ask(3), [0, 0, 0])  # one class: there is no model yet
     assert badge.journal.read(journal)[0]["first"] == "typiclust"
     for other in ({}, {"first": "kmeanspp", "embeddings": Z}):
-        with pytest.raises(JournalError, match="its first is 'typiclust', yours is"):
+        with pytest.raises(JournalError, match="its strategy of the first batch is 'typiclust', yours is"):
             learner(journal=journal, **other)
     with learner(first="typiclust", embeddings=Z, journal=journal) as again:
         ids = again.ask(30)

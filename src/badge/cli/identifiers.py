@@ -41,7 +41,7 @@ def check_ids(names: Sequence[str], source: str, one_a_line: bool) -> None:
     """Refuse names that do not tell examples apart, or that would not come out as one line each."""
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise InputError(f"{source} names {twice[:60]!r} more than once: a pick could not be told from its namesake")
+        raise InputError(f"{source} names {twice[:60]!r} more than once: names must differ")
     if broken := [name for name in names if one_a_line and len(name.splitlines()) > 1]:
         raise InputError(f"{source} names {broken[0][:60]!r}, which has several lines: use --format csv or json")
 

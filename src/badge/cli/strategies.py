@@ -55,9 +55,9 @@ def names_of(strategies: list[str] | None) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
-_HEADER = "Whether the first row of a csv file names the columns. (default: told from the rows)"
+_HEADER = "Whether the first row of a csv file names the columns. (default: detected)"
 Header = Annotated[bool | None, Option("--header/--no-header", help=_HEADER, show_default=False)]
-_DELIMITER = "Sign between cells: , ; | or tab. (default: told from the rows)"
+_DELIMITER = "Sign between cells: , ; | or tab. (default: detected)"
 Delimiter = Annotated[str | None, Option("--delimiter", metavar="SIGN", help=_DELIMITER)]
-_ENCODING = "Encoding of text files, e.g. shift-jis. (default: told from the bytes)"
+_ENCODING = "Encoding of text files, e.g. shift-jis. (default: detected)"
 Encoding = Annotated[str | None, Option("--encoding", metavar="NAME", help=_ENCODING)]

@@ -71,7 +71,7 @@ CATALOG: tuple[Spec, ...] = (
     Spec("bait-binary", "bait for one question: is the predicted class right?", "Huseljic et al. 2024",
          labeled="if any", multilabel=False),
     Spec("badge-origin", "badge with the origin as a centre: no sure examples", "k-means++ on gradients", bias=True),
-    Spec("power-marg", "drawn in proportion to one less the margin", "Kirsch et al. 2023", PROBABILITIES),
+    Spec("power-marg", "drawn in proportion to 1 − margin", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-entropy", "drawn in proportion to the entropy", "Kirsch et al. 2023", PROBABILITIES),
     Spec("power-norm", "drawn in proportion to the gradient's length", "Kirsch et al. 2023"),
     Spec("bald", "several passes are each sure and do not agree", "Gal et al. 2017", PROBABILITIES, passes=True),

@@ -15,6 +15,9 @@ from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
 
+#: fields whose names are not plain words
+IN_WORDS = {"classes": "set of classes", "initial": "set of initial labels", "first": "strategy of the first batch"}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -142,5 +145,5 @@ def describe(strategy: Any) -> str | dict[str, Any]:
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:
     theirs, yours = (short(value.plain() if isinstance(value, e.Initial) else value) for value in (theirs, yours))
-    differ = f"its {field} is {theirs}, yours is {yours}"
+    differ = f"its {IN_WORDS.get(field, field)} is {theirs}, yours is {yours}"
     raise JournalError(f"{path} belongs to another run: {differ}; use another journal", in_python=in_python)

@@ -42,7 +42,7 @@ def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None
 @listed("uherding")
 def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """UHerding (Bae, Oliveira & Sutherland 2025, "Uncertainty Herding: One Active Learning Method for All Label Budgets",
-    ICLR): the examples that raise Σ_j u_j max_i exp(−‖x_i − x_j‖²/σ²) most, with u_j = 1 − (p₁ − p₂), one less the margin.
+    ICLR): the examples that raise Σ_j u_j max_i exp(−‖x_i − x_j‖²/σ²) most, with u_j = 1 − (p₁ − p₂), 1 − margin.
 
     σ is the smallest distance between two labelled rows that differ. Before any label u and σ are 1, and this is
     MaxHerding. The authors also fit a temperature to held-out labels; `Outputs` hold no labels, so calibrate the model
