@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import badge
 from badge.labelling import models
 from badge.labelling.command import installed_encoder
-from badge.labelling.models import Table, Texts, predict_rows, trainer_of
+from badge.labelling.models import Tables, Texts, predict_rows, trainer_of
 from badge.labelling.reducing import reduction, spread
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
@@ -190,7 +190,7 @@ def test_while_an_encoder_reads_the_pool_a_model_of_words_picks(tmp_path: Path) 
 def test_a_table_is_learnt(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [{"kind": "ab"[i % 2], "size": f"{rng.normal():.3f}", "missing": None if i % 3 else "4"} for i in range(80)]
-    table = Table(2)
+    table = Tables(2)
     prepared = table.prepare(rows)
     assert prepared.shape == (80, 4) and bool(prepared.isfinite().all())
     model = table.fit(prepared[:40], np.arange(40) % 2, rng)

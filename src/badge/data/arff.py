@@ -21,14 +21,14 @@ _ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re
 
 
 @dataclass(frozen=True)
-class Table:
-    """Columns [N] by name. Values of nominal columns are positions in their `categories`."""
+class Relation:
+    """The table of an ARFF file: columns [N] by name. Values of nominal columns are positions in their `categories`."""
 
     columns: dict[str, Array]
     categories: dict[str, list[str]]
 
 
-def read(lines: Iterable[str]) -> Table:
+def read(lines: Iterable[str]) -> Relation:
     """The table in the lines of an ARFF file; any exception where they are damaged.
 
     >>> table = read("@relation r\\n@attribute x real\\n@attribute c {no, yes}\\n@data\\n1.5,yes\\n2,no".splitlines())
@@ -47,7 +47,7 @@ def read(lines: Iterable[str]) -> Table:
             part.append(_values(column, categories.get(name)))
     if not parts or not parts[0]:
         raise DataError("an ARFF file without rows")
-    return Table({name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}, categories)
+    return Relation({name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}, categories)
 
 
 def _header(lines: Iterator[str]) -> tuple[list[str], dict[str, list[str]]]:

@@ -144,7 +144,7 @@ def _openml(data_id: int, get: Get) -> Arrays:
     }
 
 
-def _numbers(table: arff.Table, name: str) -> Array:
+def _numbers(table: arff.Relation, name: str) -> Array:
     """A column as numbers: categories that are numbers (the suits of pokerhand) as themselves, others as positions."""
     column = table.columns[name]
     if name in table.categories:

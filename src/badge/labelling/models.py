@@ -54,7 +54,7 @@ def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str 
         if kind == "row":
             raise InputError("--encoder reads texts or images, and this pool holds rows of a table")
         return WordsFirst(encoder, progress=True)
-    return {"text": Texts, "image": Images, "row": Table}[kind](classes)
+    return {"text": Texts, "image": Images, "row": Tables}[kind](classes)
 
 
 @torch.inference_mode()
@@ -185,7 +185,7 @@ class _Scaled(nn.Module):
         return pixels.float() / 127.5 - 1
 
 
-class Table(_Prepared):
+class Tables(_Prepared):
     """A perceptron with one hidden layer on standardised numbers and on the commonest values of other columns."""
 
     def _learn(self, pool: Sequence[dict[str, Any]]) -> Tensor:

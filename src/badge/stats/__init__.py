@@ -11,10 +11,10 @@ import numpy as np
 from badge.stats.budgets import Budgets, budget_notes, budget_values, label_budgets
 from badge.stats.cdf import Cdf, NormalizedErrors, error_cdf, normalized_errors
 from badge.stats.columns import OPTIONAL, REQUIRED, Note
-from badge.stats.coverage import capped_notes, coverage_notes
 from badge.stats.curves import Curve, Diversity, Mean, Timing, batch_diversity, learning_curve, mean_curve, round_times
 from badge.stats.flat import write
 from badge.stats.labels_saved import LabelsSaved, Saving, labels_to_reach, saved_labels
+from badge.stats.notes import capped_notes, coverage_notes
 from badge.stats.penalty import Matrix, Penalty, beats, critical_value, group_by, penalty_matrix, t_score
 from badge.stats.reading import load
 from badge.stats.results import Results, Run, Setting

@@ -17,8 +17,8 @@ from badge.journal import records_of
 from badge.journal.events import Record
 from badge.journal.runs import End, Failed, Resume, Round, Start
 from badge.stats.columns import OPTIONAL, REQUIRED, Note
-from badge.stats.coverage import data_names, mixed_options, mixed_origins, shown_model
 from badge.stats.flat import PARQUET, load_csv, load_parquet
+from badge.stats.notes import data_names, mixed_options, mixed_origins, shown_model
 from badge.stats.results import Results
 
 #: The topic of notes on runs that ended in an error.
