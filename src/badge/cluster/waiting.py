@@ -39,7 +39,7 @@ class Wait:
         self.home = ray.get_runtime_context().get_node_id()
 
     def look(self, what: str) -> None:
-        """Whether it makes sense to go on waiting for `what`; says so from time to time."""
+        """End the wait for `what` if nothing can come any more; warn from time to time that it goes on."""
         self._look_at_nodes()
         now = time.monotonic()
         waited = now - self.started

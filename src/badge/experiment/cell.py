@@ -2,8 +2,8 @@
 
 The journal is the learner's own, with four kinds of events added: `start` (once, first), `round` (one per trained
 model), `resume` (taken up again under other versions) and `end`. Round r trains on the labels of asks 0 … r and chooses
-ask r + 1; the order on disk is ask, round, tell. Whatever is missing from the end of that is done again or caught up
-with, from the same seeds, so a cell that was killed ends with the same picks and accuracies.
+ask r + 1; the order on disk is ask, round, tell. What is missing at the end of a journal is computed again, from the same
+seeds, so a cell that was killed ends with the same picks and accuracies.
 """
 
 import math
@@ -206,7 +206,7 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     if recorded and recorded[-1].picked is None and recorded[-1].labels < total:
         recorded.pop()  # it was the last, and has chosen nothing
     while not recorded or recorded[-1].labels < total:
-        # else the next batch was chosen and its round not recorded, or this round is told again, with a choice
+        # otherwise a process died after it chose the next batch, or the last round now has a batch to choose
         if len(learner.batches) == len(recorded) + 1 and len(learner.pending):
             learner.tell(learner.pending, dataset.y_train[learner.pending])
         recorded.append(_round(len(recorded), learner, trainer, cell, dataset, total))

@@ -70,7 +70,7 @@ def check_start(start: Record, cell: Cell, path: Path) -> Start:
 
 
 def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> bool:
-    """Whether a run is now to have more labels than it ended with, or was to end with; fewer are refused."""
+    """Whether a run has to reach more labels than it was asked for before; fewer are refused."""
     before = start.cell["labels"] if last is None else last.labels
     if cell.labels == before or (isinstance(last, End) and last.reason == "pool exhausted"):
         return False

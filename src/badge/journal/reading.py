@@ -42,7 +42,7 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
 
 
 def records_of(path: str | os.PathLike[str]) -> list[Record]:
-    """The same as types of `badge.journal.events`.
+    """The events of a journal, as types of `badge.journal.events`.
 
     Args:
         path: the journal.

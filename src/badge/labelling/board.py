@@ -22,9 +22,9 @@ ROWS = 50
 MOST_SHOWN = 1000
 #: points of the line of accuracies, and predictions that each is taken over
 POINTS, WINDOW = 60, 50
-#: an overview is made again at most this share of the time, however many labels there are
+#: at most this share of the time goes into making overviews, however many labels there are
 SHARE = 0.1
-#: seconds of computing that are not worth waiting for
+#: seconds: an overview that takes no longer is made at once
 NO_COST = 0.01
 #: columns of labels.csv, before the text
 COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")

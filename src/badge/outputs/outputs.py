@@ -133,14 +133,14 @@ class Outputs:
         return out
 
     def only(self, names: frozenset[str]) -> Outputs:
-        """The same without what is not among `names`, of "probabilities" and "embeddings"."""
+        """These outputs with only what `names` lists, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
         out = Outputs.trusted(p, h, self.missing, self.multilabel, len(self))
         out.norms, out.expected_entropy = self.norms, self.expected_entropy
         return out
 
     def with_probabilities(self, probabilities: Tensor, expected_entropy: RowSource | None) -> Outputs:
-        """The same embeddings, if any, with other valid probabilities."""
+        """These outputs with other valid probabilities; the embeddings, if any, stay."""
         out = Outputs.trusted(probabilities, self._h, self.missing, self.multilabel)
         out.norms, out.expected_entropy = self.norms, expected_entropy
         return out

@@ -88,7 +88,7 @@ class Meta:
 
 
 def meta_of(path: Path) -> Meta:
-    """What outputs.json of a directory says."""
+    """What outputs.json of a directory says; an error if there is no such file."""
     found = read_meta(path)
     if found is None:
         raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
@@ -96,7 +96,7 @@ def meta_of(path: Path) -> Meta:
 
 
 def read_meta(path: Path) -> Meta | None:
-    """The same; None if there is no such file."""
+    """What outputs.json of a directory says; None if there is no such file."""
     file = path / META
     if not file.is_file():
         return None

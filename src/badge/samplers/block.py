@@ -32,7 +32,7 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
 
 
 def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The same for few rows on the host, also for j ≥ i: products, with their rounding, leave almost nothing to decide."""
+    """`near` for few rows on the host, also for j ≥ i: products, with their rounding, leave almost nothing to decide."""
     first, *rest = (torch.mm(f, f.T) for f in rows.factors)
     for product in rest:
         first *= product

@@ -21,7 +21,7 @@ def places(cumulative: NDArray[np.float64], at: Any) -> NDArray[np.int64]:
 def places_in_rows(
     cumulative: NDArray[np.float64], row: NDArray[np.int64], at: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The same in a table with a cumulative sum in each row; `row` says in which row each of `at` is looked up.
+    """`places` in a table with a cumulative sum in each row; `row` says in which row each of `at` is looked up.
 
     >>> places_in_rows(np.cumsum([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0]], axis=1), np.array([0, 1]), np.array([2.5, 1.0])).tolist()
     [2, 0]

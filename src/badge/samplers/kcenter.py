@@ -57,7 +57,7 @@ def kcenter(features: Features, k: int, rng: np.random.Generator, given: Feature
 def kcenter_over(
     shards: Shards, k: int, rng: np.random.Generator, given: Rows | None = None, tuning: Tuning | None = None
 ) -> NDArray[np.int64]:
-    """The same over shards."""
+    """`kcenter` over shards, after the centres `given`."""
     pool = Driver(shards, tuning or Tuning())
     picks: list[int] = []
     if given is not None and len(given):

@@ -100,7 +100,7 @@ def kmeanspp(
 
 
 def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
-    """The same picks without shards and bounds; None where it takes more than CHECK events of one U that norms give.
+    """The picks without shards and bounds; None where they take more than CHECK events of one U that norms give.
 
     Events are compared with all picks and with each other, a few at a time.
     """
@@ -140,7 +140,7 @@ def kmeanspp_over(
     given: Rows | None = None,
     tuning: Tuning | None = None,
 ) -> NDArray[np.int64]:
-    """The same over shards. The picks do not depend on their number or place."""
+    """`kmeanspp` over shards. The picks do not depend on their number or place."""
     if first not in ("uniform", "max-norm"):
         raise InputError(f"first must be 'uniform' or 'max-norm', not {first!r}")
     pool = Driver(shards, tuning or Tuning())

@@ -44,12 +44,12 @@ def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDAr
 
 
 def topk_by(score: Score, rows: RowSource, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The same for scores that a function gives to rows, wherever the rows are."""
+    """`topk` of the scores that a function gives to rows, wherever the rows are."""
     return topk_over(shards(rows, partial(scored, score)), k, rng)
 
 
 def topk_over(shards: Shards, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The same over scores in shards (`Scores`), wherever these are: the picks do not depend on that."""
+    """`topk` over scores in shards (`Scores`). The picks do not depend on where the shards are."""
     k = check_k(k, sum(shards.sizes))
     check_rng(rng)
     everyone = range(len(shards.sizes))

@@ -84,7 +84,7 @@ class Results:
         return cls(**required, optional=optional, notes=(*notes, *extra_notes), names=names or {})
 
     def named(self) -> Results:
-        """The same with every data set called by its name (`Dataset.name`), as in a report."""
+        """The table with every data set called by its name (`Dataset.name`), as in a report."""
         held = self.data.tolist()
         if not (names := {data: name for data, name in self.names.items() if name not in set(held)}):
             return self

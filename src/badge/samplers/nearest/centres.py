@@ -97,7 +97,7 @@ class Centres:
         return [slice(max(end - size, first), end) for end in range(last, first, -size)]
 
     def in_outline(self, rows: Rows, limits: Tensor, first: int, last: int, room: Tensor) -> list[slice] | list[Tensor]:
-        """The same without those whose estimate from outlines is not below the limit of any of the rows."""
+        """`parts`, without centres whose estimate from outlines is not below the limit of any of the rows."""
         assert self.outlines is not None
         mine, rounding = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view)
         of_length, kept = self._of_length(mine, limits, first, last), []
