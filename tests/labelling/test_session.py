@@ -362,3 +362,12 @@ def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) ->
     again = badge.ActiveLearner(source.pool, Texts(2), classes=classes, ids=source.ids)
     assert again.import_csv(tmp_path / "labels.csv") == 4
     assert again.labels == dict.fromkeys(sorted(ids), "=good")
+
+
+def test_a_corrected_label_keeps_what_the_model_had_predicted_in_the_files(opened: Open) -> None:
+    session = opened()
+    work(session, "ann", 30)
+    row = next(row for row in session.learner.history.rows if row.predicted is not None)
+    session.team.relabel(row.id, "bad" if row.label == "good" else "good", "ann")
+    (found,) = [one for one in session.board.exported() if one["id"] == row.id]
+    assert found["predicted"] == row.predicted and found["label"] != row.label

@@ -11,9 +11,11 @@ from itertools import accumulate
 from typing import Any
 
 from badge.core.spreadsheet import safe
+from badge.journal.events import Id
 from badge.labelling.sources import Items
 from badge.learner import ActiveLearner
 from badge.learner.advice import wilson
+from badge.learner.history import Given
 from badge.learner.team import Team, TestPoint
 
 #: rows of the list of labels on one page
@@ -92,8 +94,7 @@ class Board:
     def rows(self) -> list[dict[str, Any]]:
         """Every label, the newest first: who gave it, when, and what the model had predicted."""
         labels, flagged = self.learner.labels, self.learner.team.flagged
-        last = {row.id: row for row in self.learner.history.rows}
-        predicted = {row.id: row.predicted for row in self.learner.history.rows if row.predicted is not None}
+        last, predicted = self._last()
         return [
             {
                 "id": id,
@@ -105,6 +106,11 @@ class Board:
             }
             for id in sorted(labels, key=lambda id: last[id].event, reverse=True)
         ]
+
+    def _last(self) -> tuple[dict[Id, Given], dict[Id, Any]]:
+        """By id: the last label that was given, and what the model had predicted."""
+        rows = self.learner.history.rows
+        return {row.id: row for row in rows}, {row.id: row.predicted for row in rows if row.predicted is not None}
 
     def find(self, **wanted: str) -> dict[str, Any]:
         """One page of the list: of a class or person, with a text, flagged, where the model was wrong, or skipped."""
@@ -144,7 +150,7 @@ class Board:
         """Every label in the order given. `by` names all who gave it; `votes` is empty if one person is asked."""
         learner, team = self.learner, self.learner.team
         votes, seconds, test = learner.votes, team.seconds(), team.test
-        last = {row.id: row for row in learner.history.rows}
+        last, predicted = self._last()
         found = []
         for id, label in learner.labels.items():
             row = last[id]
@@ -158,7 +164,7 @@ class Board:
                     "at": row.at,
                     "votes": votes.get(id, {}),
                     "seconds": seconds.get(id),
-                    "predicted": row.predicted,
+                    "predicted": predicted.get(id),
                     "test": id in test,
                     "flagged": flagged,
                     "comments": [f"{by}: {text}" for by, text in remarks],
