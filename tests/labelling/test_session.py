@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 import badge
 from badge.cli import app
 from badge.errors import InputError, JournalError
+from badge.labelling.board import Board
 from badge.labelling.lending import Loans
 from badge.labelling.models import Texts
 from badge.labelling.people import People, key_of
 from badge.labelling.session import Refused, Session
-from badge.labelling.sources import open_source
+from badge.labelling.sources import Items, open_source
 from badge.labelling.words import UNKNOWN
 from load_page import run
 
@@ -364,10 +365,13 @@ def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) ->
     assert again.labels == dict.fromkeys(sorted(ids), "=good")
 
 
-def test_a_corrected_label_keeps_what_the_model_had_predicted_in_the_files(opened: Open) -> None:
-    session = opened()
-    work(session, "ann", 30)
-    row = next(row for row in session.learner.history.rows if row.predicted is not None)
-    session.team.relabel(row.id, "bad" if row.label == "good" else "good", "ann")
-    (found,) = [one for one in session.board.exported() if one["id"] == row.id]
-    assert found["predicted"] == row.predicted and found["label"] != row.label
+def test_a_corrected_label_keeps_what_the_model_had_predicted_in_the_files(tmp_path: Path) -> None:
+    source = open_source(films(tmp_path))
+    learner = badge.ActiveLearner(source.pool, Texts(2), classes=["good", "bad"], ids=source.ids, seed=0)
+    for _ in range(2):
+        ids = learner.ask(10).tolist()
+        learner.tell(ids, [truth(id) for id in ids], by="ann")
+    row = learner.history.rows[-1]
+    learner.relabel(row.id, "bad" if row.label == "good" else "good", by="ann")
+    (found,) = [one for one in Board(learner, Items(source), 1, None).exported() if one["id"] == row.id]
+    assert row.predicted is not None and found["predicted"] == row.predicted and found["label"] != row.label
