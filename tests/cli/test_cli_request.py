@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import badge
 from badge.cli import app
+from badge.core import catalog
 from badge.errors import BadgeError
 
 CALL = """
@@ -101,3 +102,19 @@ def test_bias(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         done = CliRunner().invoke(app, call)
         assert [int(line) for line in done.stdout.split()] == badge.select_from(out, 9, bias=flag).tolist()
     assert (badge.select_from(out, 9) != badge.select_from(out, 9, bias=True)).any()
+
+
+@pytest.mark.parametrize("strategy", catalog.names(lambda row: row.cold))
+def test_a_first_batch_needs_embeddings_alone(strategy: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["select", "--embeddings", "h.npy", "-k", "3", "--strategy", strategy])
+    pool = badge.Outputs(embeddings=np.load("h.npy"))
+    assert done.stdout.split() == [str(i) for i in badge.select_from(pool, 3, strategy)], done.exception
+
+
+def test_coreset_needs_embeddings_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    files = ["--embeddings", "h.npy", "--labeled-embeddings", "h.npy"]
+    done = CliRunner().invoke(app, ["select", *files, "-k", "3", "--strategy", "coreset"])
+    pool = badge.Outputs(embeddings=np.load("h.npy"))
+    assert done.stdout.split() == [str(i) for i in badge.select_from(pool, 3, "coreset", labeled=pool)], done.exception

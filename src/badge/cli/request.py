@@ -29,7 +29,7 @@ class Files(NamedTuple):
     def scores(self) -> Path | None:
         return self.probabilities or self.logits
 
-    def check(self, without_embeddings: bool, without_scores: bool = False) -> None:
+    def check(self, without_embeddings: bool, without_scores: bool) -> None:
         """Refuse files that are missing, as options or on disk."""
         if self.probabilities is not None and self.logits is not None:
             raise InputError(f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one of them")
@@ -56,20 +56,23 @@ def check_request(
 ) -> None:
     """Refuse what is wrong without looking into the files."""
     catalog.check_name(strategy)
-    reads = catalog.spec(strategy).reads if strategy in catalog.STRATEGIES else catalog.BOTH
+    listed = strategy in catalog.STRATEGIES
+    spec = catalog.spec(strategy) if listed else catalog.Spec(strategy, picks="")  # your own may read everything
     whole(k, "k")
     whole(seed, "seed", least=0)
-    if bias and strategy in catalog.STRATEGIES:
-        catalog.check_bias(strategy, catalog.spec(strategy).bias)
+    if bias and listed:
+        catalog.check_bias(strategy, spec.bias)
+    no_embeddings, no_scores = "embeddings" not in spec.reads, bool(spec.reads) and "probabilities" not in spec.reads
+    before_labels = spec.cold and not exclude and not of_labeled
     if outputs is None:
-        files.check("embeddings" not in reads, "probabilities" not in reads and bool(reads))
+        files.check(no_embeddings, no_scores or before_labels)
     elif files:
         raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
     elif not outputs.is_dir():
         raise InputError(f"--outputs: there is no directory {outputs}")
     if of_labeled:
-        of_labeled.check(without_embeddings=False)
-    elif strategy in catalog.STRATEGIES and catalog.spec(strategy).labeled == "required" and not exclude:
+        of_labeled.check(no_embeddings, no_scores)
+    elif spec.labeled == "required" and not exclude:
         way_out = "give --exclude, or --labeled-probabilities and --labeled-embeddings"
         raise InputError(f"{strategy} is conditioned on the labelled examples: {way_out}")
     for option, file in (("--ids", ids), *(("--exclude", file) for file in exclude)):

@@ -42,10 +42,9 @@ def mutual_information(outputs: Outputs) -> Tensor:
     """
     whole = entropies(outputs)
     if outputs.expected_entropy is None:
-        way_out = "badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model"
-        raise InputError(
-            "bald compares several answers about each example, and these outputs hold one", in_python=way_out
-        )
+        what = "bald compares several answers about each example, and these outputs hold one: use entropy"
+        way_out = "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model"
+        raise InputError(what, in_python=way_out)
     return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
 
 
