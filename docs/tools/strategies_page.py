@@ -164,7 +164,7 @@ def section(row: Spec) -> str:
     lines = [
         f"## `{row.name}`",
         "",
-        f"{row.picks[0].upper()}{row.picks[1:]}.",
+        f"{row.picks[0].upper()}{row.picks[1:]}{'' if row.picks.endswith('?') else '.'}",
         "",
         f"![What {row.name} picks in three rounds](images/picks-{row.name}.svg)",
         "",

@@ -83,6 +83,16 @@ def test_badge_label_says_at_once_what_is_wrong_with_its_file(folder: Path) -> N
         assert done.stdout.strip() == "2 ['numpy']" and message in done.stderr
 
 
+def test_badge_label_refuses_a_strategy_that_its_one_pass_cannot_serve(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "three.csv").write_text("text\nfine\ndull\nodd\n")
+    done = CliRunner().invoke(app, ["label", "three.csv", "--classes", "a,b", "--strategy", "bald", "--port", "0"])
+    assert "bald compares several passes of a model, and the page makes one: use auto" in str(done.exception)
+    assert not list(folder.glob("three*.jsonl"))
+
+
 def test_badge_label_without_its_extra_says_so_before_anything_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

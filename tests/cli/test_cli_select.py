@@ -99,7 +99,7 @@ BAD: list[tuple[list[object], str]] = [
     (["-k", 3, "--ids", "missing.txt"], "there is no file missing.txt"),
     (["-k", 3, "--exclude", "short.txt"], "'a' is not a position from 0 to 59; for identifiers give --ids too"),
     (["-k", 3, "--exclude", "far.txt"], "'60' is not a position"),
-    (["-k", 3, "--ids", "names.txt", "--exclude", "short.txt"], "2 of 2 are not in --ids (first: 'a')"),
+    (["-k", 3, "--ids", "names.txt", "--exclude", "short.txt"], "2 of 2 are not in the pool (first: 'a')"),
     (["-k", 3, "--embeddings", "missing.npy"], "there is no file missing.npy"),
     (
         ["-k", 3, "--embeddings", "short.txt"],

@@ -302,9 +302,9 @@ def test_identifiers_that_are_gone_are_a_note_or_with_strict_an_error(run: Any) 
     code, out, err = run("-k", 7, "--ids", "names.txt", "--exclude", "done.txt")
     assert (code, err) == (0, "note: --exclude done.txt: 1 of 2 are not in the pool (first: 'gone.png')\n")
     assert out == text(badge.select_from(OUT, 7, exclude=[3]), NAMES)
-    refused(run("-k", 7, "--ids", "names.txt", "--exclude", "done.txt", "--strict"), "1 of 2 are not in --ids")
+    refused(run("-k", 7, "--ids", "names.txt", "--exclude", "done.txt", "--strict"), "1 of 2 are not in the pool")
     Path("done.txt").write_text("0\n1\n")  # positions where names are meant: none is known
-    refused(run("-k", 7, "--ids", "names.txt", "--exclude", "done.txt"), "2 of 2 are not in --ids")
+    refused(run("-k", 7, "--ids", "names.txt", "--exclude", "done.txt"), "2 of 2 are not in the pool")
 
 
 def test_ids_with_a_header(run: Any) -> None:

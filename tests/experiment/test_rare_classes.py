@@ -95,6 +95,12 @@ def test_its_passes_are_the_mean_of_answers_with_half_of_the_inputs() -> None:
     torch.testing.assert_close(said.embeddings, x)
 
 
+def test_a_first_batch_by_a_strategy_that_needs_a_model_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="bait needs a model: the first batch is picked by kmeanspp"):
+        run_cells([Cell("test_rare_classes:load", "linear", "badge", 5, 5, 15, first="bait")], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_network_without_dropout_is_refused_before_it_is_trained(tmp_path: Path) -> None:
     cell = Cell("test_rare_classes:load", "mlp", "bald", 5, 5, 15)
     with pytest.raises(InputError, match="bald compares several passes with dropout, and mlp has none"):

@@ -97,7 +97,12 @@ def test_mistakes(tmp_path: object) -> None:
         badge.select_from(members(1)[0], k=2, strategy="bald")
     with pytest.raises(ModelError, match="no dropout layers"):
         badge.predict(nn.Linear(5, 3), torch.randn(4, 5), passes=4)
-    with pytest.raises(InputError, match="passes=1: two or more"):
+    with pytest.raises(InputError, match="passes=1 must be at least 2"):
         badge.predict(net(), torch.randn(4, 5), passes=1)
+    with pytest.raises(ModelError, match="a LogisticRegression has none, pass a list of models"):
+        badge.predict(LogisticRegression(), np.ones((4, 5)), passes=4)
+    for models, options in (([], {}), ([net()], {}), ([net(), net()], {"passes": 4})):
+        with pytest.raises(ModelError, match=rf"a list of {len(models)} models.*: pass two or more models, or one"):
+            badge.predict(models, torch.randn(4, 5), **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="leave out= away"):
         badge.predict(net(), torch.randn(4, 5), passes=4, out=tmp_path)  # type: ignore[arg-type]

@@ -239,16 +239,25 @@ def test_mistakes() -> None:
         learner(embeddings=Z)
     with pytest.raises(InputError, match="unknown strategy 'typi'"):
         learner(first="typi", embeddings=Z)
+    for wrong in ("bait", "coreset", "wkmeans"):
+        with pytest.raises(
+            InputError, match=f"{wrong} needs a model: the first batch is picked by kmeanspp, typiclust"
+        ):
+            learner(first=wrong, embeddings=Z)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
     np.save(tmp_path / "z.npy", Z)
-    for name in ("typiclust", "kmeanspp"):
+    for name in ("typiclust", "kmeanspp", "maxherding", "uherding", "probcover", "auto"):
         call = ["select", "--embeddings", str(tmp_path / "z.npy"), "-k", "8", "--strategy", name]
         done = CliRunner().invoke(app, call)
         assert [int(line) for line in done.stdout.split()] == badge.select_from(OUT, 8, name).tolist()
         refused = CliRunner().invoke(app, [*call, "--format", "csv"])
         assert "it needs --probabilities too" in str(refused.exception)
+    (tmp_path / "done.txt").write_text("0\n1\n")
+    labelled = ["select", "--embeddings", str(tmp_path / "z.npy"), "-k", "8", "--exclude", str(tmp_path / "done.txt")]
+    refused = CliRunner().invoke(app, [*labelled, "--strategy", "uherding"])
+    assert "--probabilities is missing" in str(refused.exception)  # there is a model once there are labels
 
 
 def test_squared_distances_are_the_authors_code() -> None:

@@ -66,10 +66,10 @@ def excluded(
         there = {position for position in known.values() if position is not None}
         found |= there
         if gone := [cell for cell, position in known.items() if position is None]:
-            some = f"--exclude {file}: {len(gone)} of {len(given)} are not in"
+            some = f"--exclude {file}: {len(gone)} of {len(given)} are not in the pool (first: {gone[0][:60]!r})"
             if strict or not there:
-                raise InputError(f"{some} --ids (first: {gone[0][:60]!r})")
-            notes.append(f"{some} the pool (first: {gone[0][:60]!r})")
+                raise InputError(some)
+            notes.append(some)
     return Excluded(np.array(sorted(found), dtype=np.int64), notes)
 
 

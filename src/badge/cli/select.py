@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from badge.strategies.explain import Explanation
 
 
-NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads))
+NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads and not row.passes))
 ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet"
 ON_GRADIENTS = ", ".join(catalog.names(lambda row: row.bias))
 
@@ -104,7 +104,8 @@ def select(
             raise InputError(f"--output {output} is one of the files that are read: name another")
     if form is not Format.lines and files and (embeddings is None or files.scores is None):
         missing = "embeddings" if embeddings is None else "probabilities"
-        raise InputError(f"--format {form.value} says how far picks are from each other: it needs --{missing} too")
+        needs = f"it needs --{missing} too, or use --format lines"
+        raise InputError(f"--format {form.value} says why each was picked, by its gradient: {needs}")
     import badge
     from badge.cli.identifiers import check_ids, excluded, read_ids
     from badge.cli.pool import read_pool

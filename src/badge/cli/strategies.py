@@ -41,6 +41,8 @@ def needs(row: catalog.Spec) -> str:
     >>> needs(catalog.spec("coreset")), needs(catalog.spec("rand"))
     ('embeddings, labelled examples', 'nothing')
     """
+    if row.passes:
+        return "probabilities of several passes or models"
     labelled = ["labelled examples"] if row.labeled == "required" else []
     return ", ".join([*sorted(row.reads, reverse=True), *labelled]) or "nothing"
 

@@ -131,6 +131,18 @@ def check_name(strategy: str) -> None:
         raise unknown("strategy", strategy, STRATEGIES, "or your own as package.module:function", ALIASES)
 
 
+def check_first(strategy: object) -> None:
+    """Refuse a strategy of the table that needs a model or labels, for the first batch.
+
+    >>> check_first("bait")
+    Traceback (most recent call last):
+    badge.errors.InputError: bait needs a model: the first batch is picked by kmeanspp, typiclust, ... or your own
+    """
+    if strategy in names(lambda one: bool(one.reads) and not one.cold):
+        cold = ", ".join(names(lambda one: one.cold))
+        raise InputError(f"{strategy} needs a model: the first batch is picked by {cold} or your own")
+
+
 def check_bias(strategy: object, takes_bias: bool) -> None:
     """Only gradients have a part for the output bias."""
     if not takes_bias:

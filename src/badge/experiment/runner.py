@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from badge import data, strategies
-from badge.core.catalog import names
+from badge.core.catalog import check_first, names
 from badge.errors import BadgeError, InputError
 from badge.experiment.cell import Cell, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
@@ -90,6 +90,7 @@ def _check_names(cells: Sequence[Cell]) -> None:
         strategies.get(held(cell.strategy))
         if cell.first is not None:
             strategies.get(cell.first)
+            check_first(cell.first)
         if cell.model != LINEAR:
             networks.resolve(cell.model, cell.width)
         if cell.model in networks.NETWORKS and cell.strategy in several:

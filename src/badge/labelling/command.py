@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from badge.core import catalog
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal import records_of
@@ -166,6 +167,8 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
 
 def _strategy(begun: e.Header | None, options: Options, source: Source) -> str:
     """The strategy that was asked for, or that the journal began with; else one that is quick enough for the page."""
+    if options.strategy in catalog.names(lambda row: row.passes):
+        raise InputError(f"{options.strategy} compares several passes of a model, and the page makes one: use auto")
     if options.strategy is not None:
         return options.strategy
     if begun is not None:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from badge import strategies
+from badge.core.catalog import check_first
 from badge.errors import InputError
 from badge.journal import Journal
 from badge.outputs import Outputs
@@ -32,10 +33,13 @@ def first_batch(first: Any, embeddings: Any, trainer: Any, rows: int) -> tuple[S
         return None
     strategy = strategies.get(first)
     if embeddings is None:
+        check_first(first)
         if not hasattr(trainer, "prepare"):
             raise InputError(f"first={first!r} picks from embeddings of a pretrained model: pass embeddings= [N, D]")
         return strategy, None
     outputs = embeddings if isinstance(embeddings, Outputs) else Outputs(embeddings=embeddings)
+    if not outputs.has_probabilities:
+        check_first(first)
     if len(outputs) != rows:
         raise InputError(f"embeddings have {len(outputs)} rows for a pool of {rows}")
     return strategy, outputs

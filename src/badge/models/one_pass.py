@@ -53,7 +53,10 @@ class Pass:
     def of(cls, model: Any, pool: Any, options: Options) -> Pass:
         if isinstance(model, type):
             raise ModelError(f"{model.__name__} is a class: pass a trained instance of it")
-        if isinstance(model, list | tuple) and len(model) > 1 and options.passes is None:
+        if isinstance(model, list | tuple):
+            if len(model) < 2 or options.passes is not None:
+                said = f"a list of {len(model)} models" + (" and passes=" if options.passes is not None else "")
+                raise ModelError(f"{said}: pass two or more models, or one model without the list")
             each = [cls.of(one, pool, options) for one in model]
             return replace(each[0], runner=Members([cast("Network | Estimator", one.runner) for one in each]))
         if not isinstance(model, nn.Module):
@@ -86,6 +89,10 @@ class Pass:
             raise ModelError(
                 f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
                 "yourself and use badge.Outputs(probabilities, embeddings) with badge.select_from"
+            )
+        if options.passes is not None:
+            raise ModelError(
+                f"several passes differ by dropout: a {type(model).__name__} has none, pass a list of models"
             )
         opened = open_pool(pool, (1, 1), features=frozenset(getattr(model, "feature_names_in_", ())))
         fit = ESTIMATOR_NUMBERS // max(1, getattr(model, "n_features_in_", 1))

@@ -107,7 +107,7 @@ class Options:
             usable_device(self.device)  # type: ignore[arg-type]
         if self.passes is not None and (self.passes < 2 or isinstance(self.device, tuple) or self.embeddings == "only"):
             raise InputError(
-                f"passes={self.passes}: two or more, on one device, for a strategy that reads probabilities"
+                f"passes={self.passes} must be at least 2, on one device, with probabilities: bald compares them"
             )
         if self.tokenizer is not None and self.processor is not None:
             raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")

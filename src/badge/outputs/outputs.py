@@ -119,7 +119,7 @@ class Outputs:
 
     def _there(self, array: RowSource | None, name: str) -> Tensor:
         if array is None:
-            without = ", ".join(names(lambda row: name not in row.reads and bool(row.paper)))
+            without = ", ".join(names(lambda row: name not in row.reads and not row.passes))
             raise InputError(f"the outputs hold no {name}: {self.missing or f'pass {name}= too, or use {without}'}")
         return cast(Tensor, array)  # strategies that read blocks, and only they, are given other sources of rows
 

@@ -43,7 +43,10 @@ def mutual_information(outputs: Outputs) -> Tensor:
     whole = entropies(outputs)
     if outputs.expected_entropy is None:
         what = "bald compares several answers about each example, and these outputs hold one: use entropy"
-        way_out = "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model"
+        way_out = (
+            "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model; "
+            "for a learner predict=functools.partial(badge.predict, passes=20)"
+        )
         raise InputError(what, in_python=way_out)
     return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
 

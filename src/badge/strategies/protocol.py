@@ -140,8 +140,8 @@ def declaration(strategy: Any) -> Declaration:
 def check_one_label(outputs: Outputs, strategy: str) -> None:
     """Refuse multi-label outputs, for a strategy that has no form for them."""
     if outputs.multilabel:
-        others = ", ".join(names(lambda row: row.multilabel and bool(row.paper)))
-        raise InputError(f"{strategy} is for one label per example: for multi-label outputs use {others}")
+        alike = ", ".join(names(lambda row: not row.multilabel))
+        raise InputError(f"{strategy} is for one label per example: for multi-label outputs use any but {alike}")
 
 
 #: name -> the strategy, or the class of one with memory; filled by `listed`
