@@ -1,5 +1,6 @@
 """Batches of a pool in order of position, as a network or a scikit-learn estimator takes them."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any
@@ -42,9 +43,11 @@ def for_estimator(pool: OpenPool, batch_size: int) -> Batches:
 
 
 def _of_parts(pool: OpenPool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
+    ends = pool.ends or (pool.rows,)
+
     def batches(start: int) -> Iterator[tuple[int, Any]]:
         while start < pool.rows:
-            stop = min(start + batch_size, next((end for end in pool.ends if end > start), pool.rows), pool.rows)
+            stop = min(start + batch_size, ends[bisect_right(ends, start)])
             yield stop - start, encode(pool.part(slice(start, stop)), start)
             start = stop
 

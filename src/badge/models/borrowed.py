@@ -124,12 +124,14 @@ def in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
     """
     modes = [(module, module.training) for module in modules if hasattr(module, "training")]  # a frozen one not
     try:
-        for module, _ in modes:
-            module.training = training
+        for module, mode in modes:
+            if mode != training:  # a module takes its time to set an attribute
+                module.training = training
         yield
     finally:
         for module, mode in modes:
-            module.training = mode
+            if module.training != mode:
+                module.training = mode
 
 
 @contextmanager

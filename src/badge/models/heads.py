@@ -71,11 +71,11 @@ class Recorder:
         self.counts: dict[str, int] = {}
         self.room: Tensor | None = None  # where the first input goes, if it fits
 
-    def clear(self) -> None:
+    def clear(self, room: Tensor | None) -> None:
         self.calls.clear()
         self.tokens.clear()
         self.counts.clear()
-        self.room = None
+        self.room = room
 
     def all(self) -> list[Call]:
         return [*self.calls, *self.tokens]

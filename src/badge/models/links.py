@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from badge.errors import ModelError
 from badge.models.heads import Call
@@ -77,4 +77,4 @@ def softmax(z: Tensor) -> Tensor:
     columns = z.shape[1]
     if columns >= VECTOR:
         return torch.softmax(z, dim=1)
-    return torch.softmax(nn.functional.pad(z, (0, VECTOR - columns), value=-torch.inf), dim=1)[:, :columns]
+    return torch.softmax(torch.constant_pad_nd(z, (0, VECTOR - columns), -torch.inf), dim=1)[:, :columns]

@@ -31,6 +31,7 @@ class Said(NamedTuple):
     multilabel: bool = False  # the probabilities are one for each label, and do not sum to 1
     link: Callable[[Tensor], Tensor] = unchanged  # makes probabilities of scores, each row for itself
     vouched: bool = False  # where all scores are finite the probabilities are valid and the embeddings finite
+    fresh: bool = False  # nobody writes to the scores later: they need not be copied at once
 
     @property
     def probabilities(self) -> Tensor | None:
@@ -89,11 +90,15 @@ class Network:
         multilabel = self.options.multilabel
         self.labels = says_multilabel(self.model) if multilabel is None else multilabel
         self.dtype = None if self.options.autocast else model_dtype(self.model)
+        self.scripted = scripted.is_scripted(self.model)
+        self.plain = self.options.autocast is None and not self.scripted  # nothing has to be done around a forward pass
         self.takes_pixels = getattr(self.model, "main_input_name", None) == "pixel_values"  # a model of Hugging Face
         self.wanted = None if self.options.head is None else heads.named_head(self.model, self.options.head)
         self.headless = False
         self.answer: answers.Answer | None = None
         self.head: heads.Head | None = None
+        #: the rest of `Said` for batches in which the model returns the output of its linear head itself
+        self.settled: tuple[bool, Callable[[Tensor], Tensor], bool, bool] | None = None
         #: where the embeddings of the next rows go, if there is a place for them already
         self.room: Callable[[int], Tensor | None] = lambda rows: None
 
@@ -104,7 +109,7 @@ class Network:
             self.device = stack.enter_context(borrowed(self.model, device))
             stack.enter_context(torch.no_grad())
             self._watching = stack.enter_context(ExitStack())
-            if scripted.is_scripted(self.model):
+            if self.scripted:
                 self._watch(scripted.ScriptRecorder(self.model))
             else:
                 named = dict([self.wanted] if self.wanted else [])
@@ -122,9 +127,12 @@ class Network:
         self._watching.enter_context(recorder.attached())
 
     def __call__(self, rows: int, batch: Any) -> Said:
-        self.recorder.clear()
-        self.recorder.room = self.room(rows)
+        self.recorder.clear(self.room(rows))
         output, mask = self._forward(batch)
+        if self.settled is not None and len(self.recorder.calls) == 1:
+            call = self.recorder.calls[0]
+            if call.output is output and output.dtype == torch.float32 and output.ndim == 2 and output.shape[0] == rows:
+                return Said(output, call.input, *self.settled)
         if self.embeddings != "only":
             return self._classified(rows, output, mask)
         if not self.headless:
@@ -144,8 +152,11 @@ class Network:
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
         try:
-            with _autocast(self.device, self.options.autocast), self.recorder.watching():
+            if self.plain:
                 output = self.model(*args, **kwargs)
+            else:
+                with _autocast(self.device, self.options.autocast), self.recorder.watching():
+                    output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
             if isinstance(error, BadgeError) or out_of_memory(error):
                 raise
@@ -167,14 +178,15 @@ class Network:
             self.vouched = self.wanted is None and type(self.head.module) is nn.Linear
             self.watched = self.head.index >= 0 and (bool(self.embeddings) or links.behind_layer(self.head.link))
             self._watch(self.recorder.narrowed(self.head.name) if self.watched else heads.Recorder({}, searching=False))
-        call, h = None, NOT_ASKED if returned is None else returned
+            if self.vouched and self.embeddings is True and (self.head.index, self.head.link) == (0, "logits"):
+                self.settled = bool(self.labels), self.link, True, True
+        call, h = None, NOT_ASKED if returned is None or not self.embeddings else returned
         if self.watched:
             own = [c for c in calls if c.number == self.head.index and c.name == self.head.name]
             if not own:
                 raise ModelError(f"the head {self.head.name!r} did not run on a batch of {rows} rows")
             call = own[0]
             h = heads.embedding_of(call, logits, mask) if self.embeddings else NOT_ASKED
-        h = h if self.embeddings else NOT_ASKED
         return Said(links.scores(logits, self.head.link, call), h, bool(self.labels), self.link, self.vouched)
 
     def _found_head(self, calls: list[heads.Call], logits: Tensor, returned: Tensor | None) -> heads.Head:

@@ -183,10 +183,10 @@ def _column(values: Any, name: str) -> Any:
 
 
 def _rows(values: Any, which: Which) -> Any:
-    if isinstance(values, Tensor):
-        return values[_index(which, values.device)]
     if isinstance(which, slice) or isinstance(values, np.ndarray):
         return values[which]
+    if isinstance(values, Tensor):
+        return values[_index(which, values.device)]
     return [values[i] for i in which]
 
 

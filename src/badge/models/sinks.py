@@ -6,6 +6,7 @@ at a time; what is wrong is said before another chunk is computed.
 
 import time
 from collections.abc import Callable
+from math import isfinite
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +49,7 @@ class Arrays:
     def __init__(self, rows: int) -> None:
         self.rows, self.done, self.checked, self.limit = rows, 0, 0, CHECK_ROWS
         self.p: Tensor | None = None
+        self.waiting: list[Tensor] = []  # scores that are not in p yet
         self.h: Tensor | None = None
         self.place: Tensor | None = None  # of the next embeddings, if the network puts them there itself
         self.sparse: list[SparseRows] = []
@@ -55,7 +57,7 @@ class Arrays:
         self.link: Callable[[Tensor], Tensor] = unchanged
 
     def write(self, said: Said) -> None:
-        scores, h, self.multilabel, self.link, self.vouched = said
+        scores, h, self.multilabel, self.link, self.vouched, fresh = said
         if h is self.place:
             pass
         elif isinstance(h, str):
@@ -64,10 +66,13 @@ class Arrays:
             self.sparse += [h] if not self.missing else []
         elif self.h is not None or not self.missing:
             self.h = self._room(self.h, as_single(h), "embedding columns")
-        if scores is not None:
-            self.p = self._room(self.p, scores, "classes")
-        else:
+        if scores is None:
             self.missing = self.missing or NO_PROBABILITIES
+        elif fresh and self.p is not None and scores.device == self.p.device and scores.shape[1] == self.p.shape[1]:
+            self.waiting.append(scores)  # one copy of several batches takes less time
+        else:
+            self._gather()
+            self.p = self._room(self.p, scores, "classes")
         self.done += len(h) if scores is None else scores.shape[0]  # len() of a tensor takes longer
         if self.done - self.checked >= self.limit:
             self._check()
@@ -79,10 +84,11 @@ class Arrays:
             kind = np.float64 if rows.dtype == torch.float64 else np.float32
             array = torch.from_numpy(np.empty((self.rows, rows.shape[1]), dtype=kind))
             self.limit = min(self.limit, max(1, CHECK_BYTES // (4 * rows.shape[1])))
-        stop = self.done + len(rows)
-        if stop > self.rows or rows.shape[1:] != array.shape[1:]:
+        n, columns = rows.shape
+        stop = self.done + n
+        if stop > self.rows or columns != array.shape[1]:
             raise ModelError(
-                f"rows {self.done} to {stop - 1} of {self.rows} have {rows.shape[1]} {name}, earlier ones {array.shape[1]}"
+                f"rows {self.done} to {stop - 1} of {self.rows} have {columns} {name}, earlier ones {array.shape[1]}"
             )
         if rows.dtype == torch.float64 != array.dtype:  # the first that float32 would not do for
             array = array.double()
@@ -93,10 +99,19 @@ class Arrays:
         self.place = None if self.h is None else self.h[self.done : self.done + rows]
         return self.place
 
+    def _gather(self) -> None:
+        """The scores that wait, put in their place in front of the next rows."""
+        if self.waiting:
+            assert self.p is not None
+            z = torch.cat(self.waiting)
+            self.p[self.done - z.shape[0] : self.done] = z
+            self.waiting.clear()
+
     def _check(self) -> None:
+        self._gather()
         part = slice(self.checked, self.done)
         p, h = (None if x is None else x[part] for x in (self.p, self.h))
-        vouched = self.vouched and p is not None and bool(p.sum().isfinite())  # NaN and inf survive a sum
+        vouched = self.vouched and p is not None and isfinite(p.sum().item())  # NaN and inf survive a sum
         if p is not None:
             p.copy_(self.link(p))  # until now it held the scores
         if not vouched:
