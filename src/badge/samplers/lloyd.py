@@ -32,6 +32,8 @@ PROBES, ROUNDED = 16, 1e-4
 WHOLE, STRIPE = 1024, 2**18
 #: If at most this share of the centres moved, rows are compared with these first.
 SHARE = 0.7
+#: Distances to own centres are found first if they would have told enough about one in TIGHTEN rows the last time.
+TIGHTEN = 8
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -82,29 +84,32 @@ def lloyd_from(
             sums.index_add_(0, where, rows.mul_(mass[some, None]), alpha=sign)
             masses.index_add_(0, where, mass[some], alpha=sign)
 
-    moves, furthest = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS)
+    moves, furthest, tighten = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS), False
     for number in range(whole(iterations, "iterations")):
         before, least, near = cluster.clone(), lower.amin(dim=1), Rows((centres.to(dtype),))
         view = View(near, near.sq_norms())
         longest = float(view.sq_norms.max()) ** 0.5
         moved = _moved(view, moves) if number else None
-        for ids in torch.split((upper >= least).nonzero()[:, 0], ROWS):
-            x = features.rows(ids).as_matrix() - origin
-            if number:
-                away = torch.linalg.vector_norm(x - near.factors[0].index_select(0, cluster[ids]), dim=1)
+        asked = (upper >= least).nonzero()[:, 0]
+        for ids in torch.split(asked, ROWS):
+            x = features.rows(ids).as_matrix().sub_(origin)
+            if tighten:
+                away = torch.linalg.vector_norm(near.factors[0].index_select(0, cluster[ids]).sub_(x), dim=1)
                 away.mul_(1 + slack).add_(sq_norms[ids].sqrt_().add_(longest), alpha=slack)
                 upper[ids] = away
                 open_ = (away >= least[ids]).nonzero()[:, 0]
                 ids, x = ids[open_], x.index_select(0, open_)
-                if moved is not None and len(ids):  # as near as before to those that stand still
-                    still = (lower[ids] + furthest * (1 - 2 * slack)).mul_(1 - slack)
-                    apart = moved.apart(x, sq_norms[ids], cluster[ids], room[: len(ids)])
-                    lower[ids] = torch.minimum(still, apart)
-                    open_ = (upper[ids] >= lower[ids].amin(dim=1)).nonzero()[:, 0]
-                    ids, x = ids[open_], x.index_select(0, open_)
+            if moved is not None and len(ids):  # as near as before to those that stand still
+                still = (lower[ids] + furthest * (1 - 2 * slack)).mul_(1 - slack)
+                apart = moved.apart(x, sq_norms[ids], cluster[ids], room[: len(ids)])
+                lower[ids] = torch.minimum(still, apart)
+                open_ = (upper[ids] >= lower[ids].amin(dim=1)).nonzero()[:, 0]
+                ids, x = ids[open_], x.index_select(0, open_)
             if len(ids):
                 found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
+        # the distance to its own centre would have told enough about these rows
+        tighten = TIGHTEN * int((upper[asked] < least[asked]).sum()) >= len(asked)
         changed = (cluster != before).nonzero()[:, 0]
         if not len(changed):
             break
@@ -221,7 +226,8 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
 
     def sq_dists(block: slice | Tensor, begin: int = 0) -> Tensor:
         """Of some rows to those from `begin` on."""
-        found = x[block].gram(x[begin:], room).mul_(-2).add_(sq_norms[block, None]).add_(sq_norms[begin:])
+        found = x[block].gram(x[begin:], room)
+        torch.add(sq_norms[block, None], found, alpha=-2, out=found).add_(sq_norms[begin:])
         itself = every[: len(found)], every[block] - begin
         return found.clamp_(min=0).index_put_(itself, found.new_tensor(torch.inf))
 
@@ -235,9 +241,9 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     sums = torch.zeros_like(sq_norms)
     for start in range(0, len(x), step):  # each pair once
         block = sq_dists(slice(start, start + step), start)
-        below = (t - (block if squared else block.sqrt())).clamp_(min=0)
-        sums[start : start + step] += below.sum(dim=1)
-        sums[start + step :] += below[:, step:].sum(dim=0)
+        below = (block - t if squared else block.sqrt().sub_(t)).clamp_(max=0)  # −(t − d)⁺
+        sums[start : start + step] -= below.sum(dim=1)
+        sums[start + step :] -= below[:, step:].sum(dim=0)
     open_ = (t - sums / neighbours <= limit).nonzero()[:, 0]
     again = partial(block.index_select, 0) if len(x) <= WHOLE else sq_dists
     means = [nearest(again(some)).mean(dim=1) for some in torch.split(open_, step)]
