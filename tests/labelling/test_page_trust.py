@@ -17,6 +17,7 @@ from test_session import Texts, answer, films
 
 import badge
 from badge.errors import InputError
+from badge.labelling.desk import Desk
 from badge.labelling.people import People, key_of, plain_name
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import open_source
@@ -66,6 +67,16 @@ def test_a_key_that_is_empty_foreign_or_readable_is_refused(tmp_path: Path) -> N
             key_of(journal)
     with pytest.raises(InputError, match="lets everybody in"):
         People("")
+
+
+def test_a_link_for_one_person_does_not_lock_everybody_else_out(opened: Callable[..., Session], tmp_path: Path) -> None:
+    people = People("secret", tmp_path / "labels.jsonl.people")
+    desk = Desk(opened(), people, "http://here", tmp_path / "model")
+    with pytest.raises(InputError, match="one link for everybody: start it with --people"):
+        desk.link("ben", "admin")
+    assert people.by_token("secret") is not None and not (tmp_path / "labels.jsonl.people").exists()
+    people.add("ann", "admin")
+    assert desk.link("ben")["link"].startswith("http://here/?token=")
 
 
 def test_a_kill_while_the_key_is_written_leaves_none(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ class Desk:
 
     def link(self, person: str, role: str | None = None) -> Reply:
         """The link of a person, made if there is none."""
+        if not self.people.named:  # with the first personal link the one for everybody stops working
+            raise InputError("this page has one link for everybody: start it with --people to give each person a link")
         made = self.people.add(person, role, renew=True)
         return {"saved": True, "name": made.name, "link": f"{self.home}/?token={made.token}"}
 
