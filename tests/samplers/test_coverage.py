@@ -100,6 +100,14 @@ def test_same_picks_on_gradients() -> None:
     assert fast == plain
 
 
+def test_rows_at_a_balls_radius() -> None:
+    """√5 squared is just above 5, so rows at a squared distance of 5 are inside. Exact squares decide, in both."""
+    rng = np.random.default_rng(0)
+    x = badge.Dense(rng.integers(-2, 3, size=(60, 2)).astype(np.float32))
+    fast, plain = both(x, 6, Ball(5**0.5), torch.from_numpy(rng.random(60)))
+    assert fast == plain
+
+
 def test_equal_gains_go_to_the_lowest_position() -> None:
     x = badge.Dense(np.repeat(np.eye(5), 4, axis=0))
     assert coverage(x, 5, np.random.default_rng(0), Gauss(0.5)).tolist() == [0, 4, 8, 12, 16]

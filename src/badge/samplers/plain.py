@@ -98,11 +98,10 @@ def plain_coverage(
     k = check_k(k, len(features))
     x = features.as_matrix().double()
     u = torch.ones(len(x), dtype=torch.float64) if weights is None else weights.double()
-    kappa = kernel(torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square())
+    kappa = kernel(_sq_dists(x, x))
     covered = torch.zeros(len(x), dtype=torch.float64)
     if given is not None:
-        to = torch.cdist(x, given.as_matrix().double(), compute_mode="donot_use_mm_for_euclid_dist").square()
-        covered = kernel(to).amax(dim=1)
+        covered = kernel(_sq_dists(x, given.as_matrix().double())).amax(dim=1)
     picks: list[int] = []
     while len(picks) < k:
         gains = (kappa - covered).clamp(min=0) @ u
@@ -177,6 +176,11 @@ def plain_bait(
         losses = -scores(v[picks], -1)
         inverse = changed(v[picks.pop(int(np.flatnonzero(losses <= losses.min() * (1 + 1e-10))[0]))], -1)
     return np.array(picks, dtype=np.int64)
+
+
+def _sq_dists(x: Tensor, y: Tensor) -> Tensor:
+    """[N, M]; the square of a rounded distance may lie on the other side of a ball's radius."""
+    return torch.stack([(row - y).square().sum(dim=1) for row in x])
 
 
 def _exact(rows: Rows, centres: list[Rows]) -> Tensor:
