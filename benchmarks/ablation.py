@@ -48,7 +48,7 @@ KCENTER: Without = {"sketch": {"sketch_from": NEVER}, "outlines": NO_OUTLINES, "
 COVERAGE: Without = {
     "guesses": {"coverage.LEVELS": (0,)},
     "lowering bounds": {"cover.Cover.lower": lambda *given: None},
-    "sketch": {"cover.sketched": lambda features, kernel: None},
+    "sketch": {"coverage.sketched": lambda features, kernel: None},
 }
 #: Pairs of rows are compared: part of the pool is enough.
 COVERED = 12_000

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from badge import data
 from badge.features.dense import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
@@ -118,6 +119,14 @@ def cold_start() -> None:
     print(f"typiclust, {pool}, k = {K}: {select('typiclust', pool, K, None):.1f} s", flush=True)
 
 
+def pixels(k: int = 10) -> None:
+    """Raw pixels, 784 wide, and the first batch: every pair of rows counts."""
+    images = data.load("mnist", progress=False).X_train
+    pool = Outputs(embeddings=torch.as_tensor(images).flatten(1).float())
+    took, shape = select("maxherding", pool, k, None), tuple(pool.embeddings.shape)
+    print(f"maxherding, pixels {shape}, k = {k}: {took:.1f} s", flush=True)
+
+
 def peers() -> None:
     """scikit-activeml's typiclust and probcover on rows around ten places; it has none of the others."""
     try:
@@ -173,7 +182,7 @@ def million(whole: Outputs, labeled: Outputs, n: int = 1_000_000) -> None:
     torch.set_num_threads(1)
 
 
-NAMES = ("typiclust", "uherding", "maxherding", "bait-binary", "bait", "wkmeans", "peers", "million")
+NAMES = ("typiclust", "uherding", "maxherding", "pixels", "bait-binary", "bait", "wkmeans", "peers", "million")
 
 
 def main(names: list[str]) -> None:
@@ -189,6 +198,8 @@ def main(names: list[str]) -> None:
                 clusters(pool)
             elif name == "typiclust":
                 cold_start()
+            elif name == "pixels":
+                pixels()
             elif name == "peers":
                 peers()
             elif name == "million":

@@ -76,7 +76,7 @@ def test_same_picks_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         "SPAN": 9,
         "PART": 4,
         "TOLD": 3,
-        "RANK": 2,
+        "WIDE": 4,
         "SAMPLE": 50,
         "LOOSE": 99,
     }.items():
@@ -136,8 +136,8 @@ def test_bounds_are_bounds() -> None:
 def test_bounds_through_sketches_are_bounds(
     kernel: Gauss | Ball, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kernel values below `far` are not worked out: bounds are higher, never too low, also of a few rows in any order."""
-    for name, value in {"SPAN": 100, "PART": 16, "BLOCK": 64, "LOCAL": 2}.items():
+    """Kernel values below `far` are not worked out: bounds are higher, never too low."""
+    for name, value in {"SPAN": 100, "PART": 16, "BLOCK": 64}.items():
         monkeypatch.setattr(blocks, name, value)
     monkeypatch.setattr(boxes, "RANK", 4)
     x, before = clumps(700, 16, seed=4), torch.get_num_threads()
@@ -148,12 +148,10 @@ def test_bounds_through_sketches_are_bounds(
     gains = torch.tensor([cover.gain(i) for i in range(700)], dtype=torch.float64)
     torch.set_num_threads(threads)
     try:
-        found = [cover.bounds(cover.every, far) for far in (blocks.TINY, 1e-3, 0.3)]
-        some = torch.tensor([650, 3, 77, 4])
-        few = cover.bounds(some, 1e-3)
+        found = [cover.bounds(cover.every), cover.near_bounds(1e-3), cover.near_bounds(0.3)]
     finally:
         torch.set_num_threads(before)
-    assert all(bool((bounds >= gains).all()) for bounds in found) and bool((few >= gains[some]).all())
+    assert all(bool((bounds >= gains).all()) for bounds in found)
     assert bool((found[0] <= 1.02 * gains + 1e-3).all())
     assert isinstance(kernel, Ball) or float(found[0].sum()) < float(found[1].sum()) < float(found[2].sum())
 
@@ -214,15 +212,18 @@ def test_boxes_leave_out_no_row_that_is_near(n: int, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("shortlist", [((512, 4096), (8192, 128)), ((4, 20), (20, 3)), ((1, 9), (1, 1))])
+@pytest.mark.parametrize("k", [20, 12])  # the bounds of 12 are made through sketches
 def test_right_and_wrong_guesses_give_the_greedy_picks(
-    shortlist: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
+    shortlist: tuple[tuple[int, int], ...], k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounds after guessed picks hold at any time, also where a guess is never picked."""
+    for name, value in {"WIDE": 4, "SAMPLE": 50, "LOOSE": 99}.items():
+        monkeypatch.setattr(blocks, name, value)
     monkeypatch.setattr(module, "GUESS", 64)
     monkeypatch.setattr(module, "SHORTLIST", shortlist)
     for seed in range(3):
         for kernel in (Gauss(0.5), Gauss(1.0), Ball(0.8)):
-            fast, plain = both(clumps(120, 4, seed=seed), 20, kernel)
+            fast, plain = both(clumps(120, 4, seed=seed), k, kernel)
             assert fast == plain
 
 
@@ -230,26 +231,32 @@ def test_right_and_wrong_guesses_give_the_greedy_picks(
 def test_a_sketch_bounds_from_above(kernel: Gauss | Ball, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sketch of few numbers, which is loose, and of nearly all, which is tight."""
     x, found = clumps(600, 16, seed=4), []
-    for rank in (2, 8):
-        for name, value in {"RANK": rank, "SAMPLE": 100, "LOOSE": 99}.items():
+    for piece in (8, 2):
+        for name, value in {"WIDE": 16, "PIECES": (piece,), "SAMPLE": 100, "LOOSE": 99}.items():
             monkeypatch.setattr(blocks, name, value)
         cover = Cover(x, kernel, torch.ones(600, dtype=torch.float64))
-        assert cover.sketched is not None
+        sketch = blocks.sketched(x, kernel)
+        assert sketch is not None
         cover.add(x.rows(slice(3, 4)))
-        found.append(cover.gained(cover.every, cover.every, cover.sketched))
+        found.append(cover.gained(cover.every, cover.every, sketch))
         assert all(found[-1][i] >= cover.gain(i) * (1 - 1e-6) for i in range(0, 600, 7))
     assert bool((found[1] <= found[0] * (1 + 1e-5)).all()) and float(found[1].sum()) < 0.95 * float(found[0].sum())
 
 
 @pytest.mark.parametrize("kernel", [Gauss(0.5), Gauss(1.0), Ball(0.9)])
-def test_bounds_for_several_states_at_once(kernel: Gauss | Ball) -> None:
+def test_bounds_for_several_states_at_once(kernel: Gauss | Ball, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WIDE": 16, "SAMPLE": 100, "LOOSE": 99}.items():
+        monkeypatch.setattr(blocks, name, value)
     x = clumps(600, 16, seed=4)
     cover = Cover(x, kernel, torch.ones(600, dtype=torch.float64))
     one = copy(cover)
     one.add(x.rows(slice(3, 4)))
-    for state, bounds in zip((cover, one), cover.all_bounds(torch.stack([cover.covered, one.covered])), strict=True):
+    states, sketch = torch.stack([cover.covered, one.covered]), blocks.sketched(x, kernel)
+    assert sketch is not None
+    for state, bounds, loose in zip((cover, one), *map(cover.all_bounds, [states] * 2, [None, sketch]), strict=True):
         gains = torch.tensor([state.gain(i) for i in range(600)], dtype=torch.float64)
         assert bool((bounds >= gains).all()) and bool((bounds <= gains + 0.1).all())
+        assert bool((loose >= gains).all()) and float(loose.sum()) > float(bounds.sum())
 
 
 def test_weights_are_checked() -> None:

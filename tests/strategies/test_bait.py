@@ -10,6 +10,7 @@ import torch
 
 import badge
 from badge.errors import InputError
+from badge.samplers import fisher
 from badge.samplers.plain import plain_bait
 from badge.strategies.bait import bait, bait_binary
 
@@ -51,6 +52,20 @@ def test_many_steps(binary: bool, n: int, k: int, d: int) -> None:
     mean = float(out.embeddings.double().square().sum(dim=1).mean())
     expected = plain_bait(blocks(out, binary), None, k, penalty=0.01 * mean)
     assert (bait_binary if binary else bait)(out, k, RNG(0)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_of_the_pool_on_several_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fisher, "ROWS", 64)
+    out, before = outputs(500, 3, 24, seed=3), torch.get_num_threads()
+    mean = float(out.embeddings.double().square().sum(dim=1).mean())
+    torch.set_num_threads(threads)
+    try:
+        found = bait_binary(out, 40, RNG(0)).tolist()
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert found == plain_bait(blocks(out, True), None, 40, penalty=0.01 * mean).tolist()
 
 
 @pytest.mark.parametrize("strategy", [bait, bait_binary])

@@ -25,10 +25,6 @@ class Limits(NamedTuple):
     each: Tensor
     most: Tensor
 
-    def at(self, places: Tensor) -> Tensor:
-        """Those of the rows at `places`."""
-        return self.each.flatten().index_select(0, places)
-
 
 class Boxes:
     """The rows of a pool in boxes of LEAF rows.
@@ -45,42 +41,45 @@ class Boxes:
         self.order = torch.cat(_sorted(found, torch.arange(n, device=found.device)))
         self.place = self.order.argsort()
         full = torch.cat([self.order, self.order[-1:].expand(-n % LEAF)])
-        self.rows = found[full].view(-1, LEAF, found.shape[1])
-        self.low, self.high = self.rows.amin(dim=1), self.rows.amax(dim=1)
+        self.rows = found[full]
+        self.sq_norms = self.rows.square().sum(dim=1)
+        self.low, self.high = self.rows.view(-1, LEAF, found.shape[1]).aminmax(dim=1)
 
     def limits(self, sq_dists: Tensor) -> Limits:
         """Squared distances per row, ready for `near`."""
-        each = sq_dists.new_full((self.rows.shape[0] * LEAF,), -torch.inf)
+        each = sq_dists.new_full((len(self.rows),), -torch.inf)
         each[: len(self.order)] = sq_dists[self.order]
-        each = each.view(-1, LEAF)
-        return Limits(each, each.amax(dim=1))
+        return Limits(each, each.view(-1, LEAF).amax(dim=1))
 
     def near(self, ids: Tensor, limits: Limits) -> Tensor:
         """All rows that are nearer to one of the rows `ids` than their limit, and some more; limits include rounding."""
-        rows, places, outside = self.around(ids, limits)
-        limit = limits.at(places)
-        left = (outside < limit).nonzero()[:, 0]
-        left = left[self.nearest(ids, rows[left], len(ids))[0] < limit[left]]
-        return self.order[places[left]]
+        places = self.around(ids, limits)
+        return self.order[places[self.nearest(ids, places, len(ids))[0] < limits.each[places]]]
 
-    def around(self, ids: Tensor, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
-        """The boxes with rows `near`: their sketches, places in `order`, and squared distances to the box of `ids`."""
-        group = self.rows.flatten(0, 1)[self.place[ids]]
-        low, high = group.amin(dim=0), group.amax(dim=0)
+    def around(self, ids: Tensor, limits: Limits) -> Tensor:
+        """The rows of the boxes with rows `near`, by their places in `order`."""
+        low, high = self.outline(ids)
         apart = torch.maximum(low - self.high, self.low - high).clamp_(min=0).square_().sum(dim=1)
-        boxes = (apart < limits.most).nonzero()[:, 0]
-        rows = self.rows[boxes].flatten(0, 1)
-        places = (boxes[:, None] * LEAF + torch.arange(LEAF, device=boxes.device)).flatten()
-        return rows, places, (rows - rows.clamp(low, high)).square_().sum(dim=1)
+        boxes = (apart < limits.most).nonzero()
+        return (boxes * LEAF + torch.arange(LEAF, device=boxes.device)).flatten()
 
-    def nearest(self, ids: Tensor, rows: Tensor, size: int) -> Tensor:
-        """Squared distances of sketches to the nearest of each `size` of the rows `ids`, [parts, rows]."""
-        group = self.rows.flatten(0, 1)[self.place[torch.cat([ids, ids[-1:].expand(-len(ids) % size)])]]
-        sq_norms = group.square().sum(dim=1)[:, None]
+    def outside(self, ids: Tensor, places: Tensor) -> Tensor:
+        """Squared distances of the rows at `places` to the box of the rows `ids`."""
+        rows = self.rows.index_select(0, places)
+        return (rows - rows.clamp(*self.outline(ids))).square_().sum(dim=1)
+
+    def outline(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """The corners of the box of the rows `ids`."""
+        return self.rows[self.place[ids]].aminmax(dim=0)
+
+    def nearest(self, ids: Tensor, places: Tensor, size: int) -> Tensor:
+        """Squared distances of the rows at `places` to the nearest of each `size` of the rows `ids`, [parts, rows]."""
+        group = self.rows[self.place[torch.cat([ids, ids[-1:].expand(-len(ids) % size)])]]
+        sq_norms, parts = group.square().sum(dim=1)[:, None], len(group) // size
         # blocks of products stay in cache
-        blocks, parts = torch.split(rows, max(1, BLOCK // len(group))), len(group) // size
-        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(parts, size, len(x)).amin(dim=1) for x in blocks]
-        return torch.cat(found, dim=1).add_(rows.square().sum(dim=1))
+        blocks = (self.rows.index_select(0, some) for some in torch.split(places, max(1, BLOCK // len(group))))
+        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(parts, size, -1).amin(dim=1) for x in blocks]
+        return torch.cat(found, dim=1).add_(self.sq_norms[places])
 
 
 def _sorted(x: Tensor, ids: Tensor) -> list[Tensor]:

@@ -4,6 +4,7 @@ Row i adds something at row j only if it is nearer to j than every centre (pick 
 beyond some distance. So most pairs are left out before their product is taken (`boxes.py`).
 """
 
+import math
 from functools import partial
 from threading import Lock
 
@@ -21,17 +22,16 @@ from badge.samplers.nearest.sketch import sketches
 TINY = 1e-7
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
 GROUP, BLOCK = 256, 1024
-#: If a candidate matters to less than this share of the rows, those that go together lie in about SPAN neighbouring rows.
-#: PART of them are multiplied with the same rows.
+#: If candidates matter to less than this share of the rows, the first bounds need no guesses. They are made for SPAN
+#: neighbours together, and PART of them are multiplied with the same rows.
 LOCAL, SPAN, PART = 0.05, 2048, 64
-#: Bounds need no guesses if GROUP neighbours matter to less than this share of the rows.
-FEW = 0.3
 #: What a gain leaves out: kernel values times weights below this share of the largest weight, far below any doubt in float64.
 FAINT = 1e-30
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
-#: Numbers in a sketch, rows that it is made from, and its largest mean error as a share of the kernel's squared scale.
-RANK, SAMPLE, LOOSE = 128, 512, 0.2
+#: Sketches of rows of WIDE numbers or more hold a quarter or half of these. They are made from SAMPLE rows, and used if their
+#: mean error is below the share LOOSE of the squared distance at which κ is 1/e.
+PIECES, WIDE, SAMPLE, LOOSE = (4, 2), 256, 2048, 0.15
 #: After a pick: rows that tell which candidates lose, candidates at a time, and the share of the largest bound that is worth
 #: working out.
 TOLD, CHUNK, SHARE = 64, 8192, 0.01
@@ -44,6 +44,7 @@ class Cover:
         n = len(features)
         self.features, self.kernel, self.weights = features, kernel, weights
         self.heaviest = float(weights.max())
+        self.left_out = TINY * (self.heaviest * n + float(weights.sum()))  # of a bound
         self.every = torch.arange(n, device=features.device)
         self.tiles = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
         self.sq_norms = features.sq_norms
@@ -61,13 +62,12 @@ class Cover:
         self.reached = None if float(reach[0]) > 4 * self.largest else self.boxes.limits(reach)
         #: gains are whole numbers, and many are equal
         self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
-        self.sketched = sketched(features, kernel)
+        self.sketched: Rows | None = None  # where the kernel is wide: see `sketched`
         self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
 
-    @property
-    def local(self) -> bool:
-        """Whether neighbours matter to a small part of the rows only."""
-        return len(self._live(self.boxes.order[-GROUP:])) < FEW * len(self.every)
+    def narrow(self, ids: Tensor) -> bool:
+        """Whether each of these rows matters to a small part of the pool only. Then a gain takes no longer than a bound."""
+        return all(len(self._live(one)) < LOCAL * len(self.every) for one in torch.split(ids, 1))
 
     def error(self, sq_norms: Tensor, through: object = None) -> float:
         """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
@@ -76,10 +76,6 @@ class Cover:
 
     def rows(self, ids: slice | Tensor, through: Rows | None) -> Rows:
         return self.features.rows(ids) if through is None else through[ids]
-
-    def products(self, x: Rows, ids: slice | Tensor, through: Rows | None) -> Tensor:
-        """Products with the rows `ids`, in memory that the next call uses again."""
-        return x.gram(self.rows(ids, through), self.room)
 
     def add(self, rows: Rows) -> None:
         """More centres. Distances that a centre may lower are worked out in float64."""
@@ -108,22 +104,17 @@ class Cover:
         self.covered = self.kernel(self.sq_near)
         self.limits, self.known = {}, None
 
-    def bounds(self, ids: Tensor, far: float = TINY) -> Tensor:
-        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together.
-
-        Kernel values below `far` are bounded through sketches: the bounds are looser, and take less time.
-        """
-        near = len(self._live(ids[:1])) < LOCAL * len(self.every)
+    def bounds(self, ids: Tensor) -> Tensor:
+        """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
         order = self.boxes.place[ids].argsort()
-        size = max(1, SPAN * len(ids) // len(self.every))
-        if near and far > TINY:
-            limits = [self.limited(least) for least in (TINY, far / 10, far)]
-            parts = in_threads(partial(self._near, limits=limits), torch.split(ids[order], size), ids.device)
-        else:
-            groups = torch.split(ids[order], min(GROUP, size) if near else GROUP)
-            parts = [self.gained(group, self._live(group)) for group in groups]
-        left_out = TINY * self.heaviest * len(self.every)
-        return torch.cat(parts)[order.argsort()] + (left_out + TINY * float(self.weights.sum()))
+        parts = [self.gained(group, self._live(group)) for group in torch.split(ids[order], GROUP)]
+        return torch.cat(parts)[order.argsort()] + self.left_out
+
+    def near_bounds(self, far: float) -> Tensor:
+        """Upper bounds on all gains if rows matter to few others. Kernel values below `far` are bounded through sketches."""
+        limits = [self.limited(least) for least in (TINY, far / 10, far)]
+        parts = in_threads(partial(self._near, limits=limits), torch.split(self.boxes.order, SPAN), self.every.device)
+        return torch.cat(parts)[self.boxes.place] + self.left_out
 
     def _near(self, ids: Tensor, limits: list[Limits]) -> Tensor:
         """Bounds on the gains of neighbours, but for what is left out.
@@ -131,12 +122,14 @@ class Cover:
         Three tests follow each other, each at the rows that the one before has left: box against box, row against box, row
         against PART rows. What may be gained at the rows that the last two leave out follows from their distances.
         """
-        sketches, places, outside = self.boxes.around(ids, limits[0])
-        left = (outside < limits[0].at(places)).nonzero()[:, 0]
-        targets, limit = self.boxes.order[places[left]], limits[1].at(places[left])
-        rest, close = self._rest(targets, outside[left][None], limit), (outside[left] < limit).nonzero()[:, 0]
-        left, targets = left[close], targets[close]
-        apart, limit = self.boxes.nearest(ids, sketches[left], min(PART, len(ids))), limits[2].at(places[left])
+        places = self.boxes.around(ids, limits[0])
+        outside = self.boxes.outside(ids, places)
+        left = (outside < limits[0].each[places]).nonzero()[:, 0]
+        places, outside = places[left], outside[left]
+        targets, limit = self.boxes.order[places], limits[1].each[places]
+        rest, close = self._rest(targets, outside[None], limit), (outside < limit).nonzero()[:, 0]
+        places, targets = places[close], targets[close]
+        apart, limit = self.boxes.nearest(ids, places, min(PART, len(ids))), limits[2].each[places]
         rest = rest + self._rest(targets, apart, limit)
         used = (apart.amin(dim=0) < limit).nonzero()[:, 0]
         targets, apart = targets[used], apart[:, used] < limit[used]
@@ -163,7 +156,7 @@ class Cover:
         sq_norms = sq_norms - self.error(sq_norms, through)
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
         for some in self.tiles if targets is self.every else torch.split(targets, BLOCK):
-            total += self._sum(self.products(rows, some, through), sq_norms, some)
+            total += self._sum(rows.gram(self.rows(some, through), self.room), sq_norms, some)
         return total * (1 + BLOCK * resolution(dtype))
 
     def _sum(self, products: Tensor, sq_norms: Tensor, targets: slice | Tensor) -> Tensor:
@@ -171,18 +164,18 @@ class Cover:
         kappa = self.kernel.upper(products, sq_norms, self.sq_norms[targets])
         return kappa.sub_(self.covered[targets].to(kappa.dtype)).clamp_(min=0) @ self.weights[targets].to(kappa.dtype)
 
-    def all_bounds(self, covered: Tensor) -> Tensor:
+    def all_bounds(self, covered: Tensor, through: Rows | None = None) -> Tensor:
         """Upper bounds on all gains for states of coverage [levels, N]. Each pair of tiles is multiplied once."""
         dtype = self.features.dtype
         empty = (covered == 0).all(dim=1).tolist()  # there κ itself is gained
         total, covered, weights = torch.zeros_like(covered), covered.to(dtype), self.weights.to(dtype)
-        lower, lock = self.sq_norms - self.error(self.sq_norms), Lock()
+        lower, lock = self.sq_norms - self.error(self.sq_norms, through), Lock()
 
         def add(i: int) -> None:
-            one, rows, mine = self.tiles[i], self.features.rows(self.tiles[i]), torch.zeros_like(total)
+            one, rows, mine = self.tiles[i], self.rows(self.tiles[i], through), torch.zeros_like(total)
             room, rest = torch.empty_like(self.room), torch.empty_like(self.room)
             for other in self.tiles[i:]:
-                products = rows.gram(self.features.rows(other), room)
+                products = rows.gram(self.rows(other, through), room)
                 kappa = self.kernel.upper(products, lower[one], self.sq_norms[other])
                 more = rest[: kappa.numel()].view(kappa.shape)
                 for level, at in enumerate(covered):
@@ -224,7 +217,7 @@ class Cover:
         sq_norms = sq_norms + self.error(sq_norms, through)
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
         for some in torch.split(changed, BLOCK):
-            kappa = self.kernel.upper(self.products(rows, some, through), sq_norms, self.sq_norms[some])
+            kappa = self.kernel.upper(rows.gram(self.rows(some, through), self.room), sq_norms, self.sq_norms[some])
             rise = torch.minimum(kappa, self.covered[some].to(dtype), out=kappa).sub_(before[some].to(dtype))
             total += rise.clamp_(min=0) @ self.weights[some].to(dtype)
         rounding = 4 * resolution(dtype) * float(self.weights[changed].sum())
@@ -266,8 +259,10 @@ def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:
 
 
 def sketched(features: Features, kernel: Gauss | Ball) -> Rows | None:
-    """Sketches of all rows: their products are at least those of the rows. None if that is too loose for the kernel."""
-    if features.width < 2 * RANK or len(features) < SAMPLE:
-        return None
-    found = sketches(features, RANK, SAMPLE)
-    return Rows((found,)) if 2 * float(found[:, -1].square().mean()) < LOOSE * kernel.scale**2 else None
+    """Sketches of all rows: their products are at least those of the rows. None if they are too loose for the kernel."""
+    if features.width >= WIDE and len(features) >= SAMPLE:
+        for piece in PIECES:
+            found = sketches(features, features.width // piece, SAMPLE)
+            if 2 * float(found[:, -1].square().mean()) < LOOSE * float(kernel.sq_reach(torch.tensor(math.exp(-1)))):
+                return Rows((found,))
+    return None

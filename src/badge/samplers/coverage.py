@@ -34,14 +34,14 @@ from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import check_same
 from badge.samplers.checks import sampler
-from badge.samplers.cover import BLOCK, Cover
+from badge.samplers.cover import BLOCK, Cover, sketched
 from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
 __all__ = ["Ball", "Gauss", "coverage"]
 
-#: The first bounds work out kernel values above this; others are bounded through sketches.
-FAR = 3e-4
+#: Rows that tell whether rows matter to few others. If so, the first bounds work out kernel values above FAR.
+PROBED, FAR = 8, 3e-4
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.
 TIE = 1e-9
 #: Candidates worked out together: the first time in one pick, and at most.
@@ -52,8 +52,8 @@ LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 SHORTLIST = ((512, 4096), (2048, 1024), (8192, 128))
 #: Pairs that a guess looks at: no more guesses than passes over all pairs.
 GUESS = 2**24
-#: A pick lowers bounds above this share of the largest one: while a level comes soon, and later.
-SOON, LATER = 0.4, 0.1
+#: A pick that was not guessed lowers bounds above this share of the largest one.
+HIGH = 0.1
 #: Guesses are right if what they cover and the picks do not is below this share of the largest gain.
 GOOD = 0.01
 
@@ -110,8 +110,9 @@ def coverage(
 def greedy(cover: Cover, k: int) -> list[int]:
     """k picks, or fewer if nothing is left to gain."""
     picks: list[int] = []
-    levels = {0: (cover.covered, cover.bounds(cover.every, FAR))} if cover.local else first_pass(cover, k)
-    bounds, share = levels.pop(0)[1], SOON
+    narrow = cover.narrow(cover.boxes.order[:: len(cover.every) // PROBED + 1])
+    levels = {0: (cover.covered, cover.near_bounds(FAR))} if narrow else first_pass(cover, k)
+    guessed, bounds = max(levels), levels.pop(0)[1]
     while len(picks) < k:
         pick = best(cover, bounds)
         if pick is None:
@@ -120,19 +121,20 @@ def greedy(cover: Cover, k: int) -> list[int]:
         bounds[pick] = -torch.inf
         before = cover.covered
         cover.pick(pick)
-        if len(picks) not in levels:
-            cover.lower(bounds, before, share if len(picks) < max(levels, default=0) else LATER)
+        if guessed < len(picks) < k:
+            cover.lower(bounds, before, HIGH)
         for level, (covered, gains) in levels.items():
             missing = float((covered - cover.covered).clamp_(min=0) @ cover.weights)
             bounds = torch.minimum(bounds, gains + missing)
             if level == len(picks) and missing > GOOD * float(bounds.max()):
-                share = LATER
+                guessed = 0
     return picks
 
 
 def first_pass(cover: Cover, k: int) -> dict[int, tuple[Tensor, Tensor]]:
     """By number of guessed picks: how well they cover each row, and bounds on all gains after them."""
-    guess, n = copy(cover), len(cover.every)
+    cover.sketched, n = sketched(cover.features, cover.kernel), len(cover.every)
+    guess = copy(cover)
     picks: list[int] = []
     covered = {0: guess.covered}
     about = guess.weights.new_full((n,), torch.inf)
@@ -145,7 +147,8 @@ def first_pass(cover: Cover, k: int) -> dict[int, tuple[Tensor, Tensor]]:
         guess.add(cover.features.rows(slice(picks[-1], picks[-1] + 1)))
         if len(picks) in LEVELS:
             covered[len(picks)] = guess.covered
-    bounds = cover.all_bounds(torch.stack(list(covered.values())))
+    # bounds through sketches are loose, which costs more than it saves when picks follow that were not guessed
+    bounds = cover.all_bounds(torch.stack(list(covered.values())), cover.sketched if k <= max(LEVELS) else None)
     return {level: (covered[level], bounds[place]) for place, level in enumerate(covered)}
 
 
@@ -170,11 +173,12 @@ def sampled(cover: Cover, ids: Tensor, count: int) -> Tensor:
 def best(cover: Cover, bounds: Tensor) -> int | None:
     """The row of largest gain, None if no row gains; `bounds` are lowered on the way.
 
-    Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, then gains decide.
+    Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, unless a gain takes no
+    longer (`Cover.narrow`). Then gains decide.
     """
     if cover.whole:
         bounds.floor_()
-    fresh = torch.zeros(len(bounds), dtype=torch.bool, device=bounds.device)
+    fresh = torch.full_like(bounds, cover.narrow(bounds.argmax()[None]), dtype=torch.bool)
     gains = torch.full_like(bounds, -torch.inf)
     batch, leader, first, size = FEW, 0.0, len(bounds), MANY
     some, rest = _highest(bounds, size)  # the others have bounds of at most `rest`
@@ -198,7 +202,7 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
             fresh[stale] = True
             batch = min(2 * batch, MANY)
         else:
-            gains[top[0]] = gain = cover.gain(int(top[0]))
+            gains[top[0]] = bounds[top[0]] = gain = cover.gain(int(top[0]))
             leader = max(leader, gain)
             first = int(some[gains[some] >= leader * (1 - TIE)].min())
 

@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from badge.core.threads import in_threads
 from badge.features import Dense, Features
 from badge.features.rows import resolution
 
@@ -74,6 +75,10 @@ def _first(scores: Tensor) -> int:
     return int((scores >= largest - TIE * abs(largest)).nonzero()[0])
 
 
+def _tiles(n: int) -> list[slice]:
+    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+
+
 class Vectors:
     """The rank-one form: score e/(1 + g) with g = zᵀM⁻¹z and e = zᵀM⁻¹FM⁻¹z.
 
@@ -87,10 +92,14 @@ class Vectors:
         self.sq_norms = z.sq_norms.double() * scale**2
         self.g, self.e = torch.empty_like(self.sq_norms), torch.empty_like(self.sq_norms)
         middle = self.inverse @ fisher @ self.inverse
-        for tile in z.tiles(2**22):
+
+        def begin(tile: slice) -> None:
             rows = z.rows(tile).as_matrix() * scale
             self.g[tile] = (rows @ self.inverse.to(rows.dtype) * rows).sum(dim=1)
             self.e[tile] = (rows @ middle.to(rows.dtype) * rows).sum(dim=1)
+
+        self.tiles = _tiles(len(z))
+        in_threads(begin, self.tiles, z.device)
         self.rounding = resolution(z.dtype) * (4 + z.width / 2)
         # errors of g and e are at most these times the squared norm: two sums and the rounding of a matrix
         self.errors = torch.stack([3 * self.rounding * x.norm() for x in (self.inverse, middle)])
@@ -105,10 +114,15 @@ class Vectors:
         return (w * z).sum(dim=1), (w @ self.fisher * w).sum(dim=1)
 
     def best(self, taken: Tensor) -> int:
-        g_error, e_error = (self.errors[:, None] - self.without).mul_(self.sq_norms)
-        low = ((self.e - e_error) / (1 + self.g + g_error)).masked_fill_(taken, -torch.inf)
-        high = ((self.e + e_error) / (1 + (self.g - g_error).clamp_(min=0))).masked_fill_(taken, -torch.inf)
-        left = (high >= low.max()).nonzero()[:, 0]
+        high = torch.empty_like(self.e)
+
+        def lowest(tile: slice) -> float:
+            g, e, gone = self.g[tile], self.e[tile], taken[tile]
+            g_error, e_error = (self.errors[:, None] - self.without[:, tile]).mul_(self.sq_norms[tile])
+            high[tile] = ((e + e_error) / (1 + (g - g_error).clamp_(min=0))).masked_fill_(gone, -torch.inf)
+            return float(((e - e_error) / (1 + g + g_error)).masked_fill_(gone, -torch.inf).max())
+
+        left = (high >= max(in_threads(lowest, self.tiles, high.device))).nonzero()[:, 0]
         if len(left) == 1:
             return int(left[0])
         self.g[left], self.e[left] = (
@@ -133,20 +147,20 @@ class Vectors:
         z = self._rows(slice(row, row + 1))[0]
         w = self.inverse @ z
         q = self.inverse @ (self.fisher @ w)
-        j = 1 / (sign + float(z @ w))
-        self._renew(w, q, j, float(w @ self.fisher @ w))
-        self.inverse -= j * torch.outer(w, w)
-
-    def _renew(self, w: Tensor, q: Tensor, j: float, wfw: float) -> None:
+        j, wfw = 1 / (sign + float(z @ w)), float(w @ self.fisher @ w)
         both = (torch.stack([w, q]) * self.scale).to(self.z.dtype).T
-        for tile in self.z.tiles(2**24):
+
+        def renew(tile: slice) -> None:
             u, v = (self.z.rows(tile).as_matrix() @ both).double().unbind(1)
             self.g[tile] -= j * u * u
             self.e[tile] -= (2 * j * v - j * j * wfw * u) * u
+
+        in_threads(renew, self.tiles, self.z.device)
         r = self.rounding * (2 + self.rounding)
         w_norm, q_norm = float(w.norm()), float(q.norm())
         self.errors[0] += abs(j) * r * w_norm**2
         self.errors[1] += 2 * abs(j) * r * w_norm * q_norm + j * j * wfw * r * w_norm**2
+        self.inverse -= j * torch.outer(w, w)
 
 
 def coordinates(classes: int, device: torch.device) -> Tensor:
@@ -177,22 +191,18 @@ class Blocks:
         """`p` [N, C] in float64; `fisher` and `inverse` as in Vectors, but [(C − 1)D, (C − 1)D]."""
         self.probabilities, self.h, self.fisher, self.scale = p, h, fisher, scale
         self.inverse = inverse.contiguous()  # a product with a transposed matrix can be forty times slower
-        self.c = p.shape[1] - 1
+        self.c, self.tiles = p.shape[1] - 1, _tiles(len(p))
         self.p = torch.empty(len(p), self.c, self.c, dtype=h.dtype, device=p.device)
-        for tile in self._tiles():
+        for tile in self.tiles:
             self.p[tile] = weights(p[tile])
         self.g, self.e = (self._sandwich(x) for x in (self.inverse, self.inverse @ fisher @ self.inverse))
-        self.traces = torch.cat([(self.p[tile] * self.e[tile]).sum(dim=(1, 2)) for tile in self._tiles()])
-
-    def _tiles(self) -> list[slice]:
-        n = len(self.probabilities)
-        return [slice(s, min(s + ROWS, n)) for s in range(0, n, ROWS)]
+        self.traces = torch.cat([(self.p[tile] * self.e[tile]).sum(dim=(1, 2)) for tile in self.tiles])
 
     def _sandwich(self, x: Tensor) -> Tensor:
         """H_iᵀ X H_i of every row, [N, C − 1, C − 1]: h_iᵀ X_cd h_i for each pair of coordinates."""
         found = torch.empty_like(self.p)
         by_pair = x.view(self.c, self.h.width, self.c, self.h.width).to(self.h.dtype)
-        for tile in self._tiles():
+        for tile in self.tiles:
             h = self.h.rows(tile).as_matrix() * self.scale
             for one in range(self.c):
                 for other in range(one, self.c):
@@ -244,16 +254,12 @@ class Blocks:
         w = torch.linalg.cholesky(torch.linalg.inv(eye + sign * (w @ v.T))).T @ w
         middle = w @ self.fisher
         x = 2 * middle @ self.inverse - sign * (middle @ w.T) @ w
-        self._renew(w, x, sign)
         self.inverse.addmm_(w.T, w, alpha=-sign)
-
-    def _renew(self, w: Tensor, x: Tensor, sign: int) -> None:
-        """`w` and `x` are [C − 1, (C − 1)D]."""
         w, x = (
             (v.view(self.c, self.c, -1) * self.scale).permute(2, 1, 0).flatten(1).to(self.h.dtype).contiguous()
             for v in (w, x)
         )
-        for tile in self._tiles():
+        for tile in self.tiles:
             h = self.h.rows(tile).as_matrix()
             z, y = ((h @ v).view(len(h), self.c, self.c) for v in (w, x))
             self.g[tile].baddbmm_(z, z.transpose(1, 2), alpha=-sign)

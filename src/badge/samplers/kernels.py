@@ -30,9 +30,9 @@ class Gauss:
 
     def upper(self, products: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """κ where the squared distance is x_i + y_j − 2 products_ij, or 0 if that is negative; in place."""
-        scale = self.sigma**-2
+        scale = self.sigma**-2 / math.log(2)  # exp2 takes a third of the time of exp
         exponents = torch.add(y * -scale, products, alpha=2 * scale, out=products).sub_((x * scale)[:, None])
-        return exponents.clamp_(_least(products), 0).exp_()
+        return exponents.clamp_(_least(products), 0).exp2_()
 
     def sq_reach(self, least: Tensor) -> Tensor:
         """Squared distances beyond which κ is below some values.
@@ -41,11 +41,6 @@ class Gauss:
             least: these values, above 0.
         """
         return least.log().mul_(-(self.sigma**2)).clamp_(min=0)
-
-    @property
-    def scale(self) -> float:
-        """The distance over which κ changes."""
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -77,10 +72,6 @@ class Ball:
             least: these values, above 0.
         """
         return torch.full_like(least, self.delta**2)
-
-    @property
-    def scale(self) -> float:
-        return self.delta
 
 
 def _least(x: Tensor) -> float:

@@ -7,6 +7,7 @@ from torch import Tensor
 from badge.core.arrays import chunks
 from badge.core.numbers import positive
 from badge.core.rows import small
+from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Dense, Factored, Features
 from badge.outputs import Outputs
@@ -37,7 +38,8 @@ def bait_binary(
     [0, 2]
     """
     information = _vectors(outputs, k, labeled, strength)
-    return forward_backward(information, len(outputs), k, information.z.device)
+    with one_thread():
+        return forward_backward(information, len(outputs), k, information.z.device)
 
 
 def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
