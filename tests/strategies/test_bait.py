@@ -56,7 +56,7 @@ def test_many_steps(binary: bool, n: int, k: int, d: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_parts_of_the_pool_on_several_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fisher, "ROWS", 64)
+    monkeypatch.setattr(fisher, "ROWS", 16)
     out, before = outputs(500, 3, 24, seed=3), torch.get_num_threads()
     mean = float(out.embeddings.double().square().sum(dim=1).mean())
     torch.set_num_threads(threads)

@@ -75,11 +75,13 @@ class Boxes:
     def nearest(self, ids: Tensor, places: Tensor, size: int) -> Tensor:
         """Squared distances of the rows at `places` to the nearest of each `size` of the rows `ids`, [parts, rows]."""
         group = self.rows[self.place[torch.cat([ids, ids[-1:].expand(-len(ids) % size)])]]
-        sq_norms, parts = group.square().sum(dim=1)[:, None], len(group) // size
-        # blocks of products stay in cache
-        blocks = (self.rows.index_select(0, some) for some in torch.split(places, max(1, BLOCK // len(group))))
-        found = [torch.addmm(sq_norms, group, x.T, alpha=-2).view(parts, size, -1).amin(dim=1) for x in blocks]
-        return torch.cat(found, dim=1).add_(self.sq_norms[places])
+        sq_norms, step = group.square().sum(dim=1)[:, None], max(1, BLOCK // len(group))  # products stay in cache
+        found = self.rows.new_empty(len(group) // size, len(places))  # pieces kept in between would fill the heap
+        for start in range(0, len(places), step):
+            some = slice(start, start + step)
+            products = torch.addmm(sq_norms, group, self.rows.index_select(0, places[some]).T, alpha=-2)
+            found[:, some] = products.view(len(found), size, -1).amin(dim=1)
+        return found.add_(self.sq_norms[places])
 
 
 def _sorted(x: Tensor, ids: Tensor) -> list[Tensor]:

@@ -17,6 +17,7 @@ within CLOSE of the largest, at most MOST of them: its picks are those of the pl
 CLOSE/2 and no more than MOST rows are that close. Backward steps look at the picks alone, in float64.
 """
 
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -75,8 +76,8 @@ def _first(scores: Tensor) -> int:
     return int((scores >= largest - TIE * abs(largest)).nonzero()[0])
 
 
-def _tiles(n: int) -> list[slice]:
-    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+def _tiles(n: int, rows: int) -> list[slice]:
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 class Vectors:
@@ -98,7 +99,7 @@ class Vectors:
             self.g[tile] = (rows @ self.inverse.to(rows.dtype) * rows).sum(dim=1)
             self.e[tile] = (rows @ middle.to(rows.dtype) * rows).sum(dim=1)
 
-        self.tiles = _tiles(len(z))
+        self.tiles = _tiles(len(z), 4 * ROWS)
         in_threads(begin, self.tiles, z.device)
         self.rounding = resolution(z.dtype) * (4 + z.width / 2)
         # errors of g and e are at most these times the squared norm: two sums and the rounding of a matrix
@@ -151,7 +152,8 @@ class Vectors:
         both = (torch.stack([w, q]) * self.scale).to(self.z.dtype).T
 
         def renew(tile: slice) -> None:
-            u, v = (self.z.rows(tile).as_matrix() @ both).double().unbind(1)
+            *roots, h = self.z.rows(tile).factors  # a product with h alone leaves no copy of the rows in memory
+            u, v = reduce(torch.mul, roots, h @ both).double().unbind(1)
             self.g[tile] -= j * u * u
             self.e[tile] -= (2 * j * v - j * j * wfw * u) * u
 
@@ -191,7 +193,7 @@ class Blocks:
         """`p` [N, C] in float64; `fisher` and `inverse` as in Vectors, but [(C − 1)D, (C − 1)D]."""
         self.probabilities, self.h, self.fisher, self.scale = p, h, fisher, scale
         self.inverse = inverse.contiguous()  # a product with a transposed matrix can be forty times slower
-        self.c, self.tiles = p.shape[1] - 1, _tiles(len(p))
+        self.c, self.tiles = p.shape[1] - 1, _tiles(len(p), ROWS)
         self.p = torch.empty(len(p), self.c, self.c, dtype=h.dtype, device=p.device)
         for tile in self.tiles:
             self.p[tile] = weights(p[tile])
