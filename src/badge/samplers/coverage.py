@@ -196,9 +196,8 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
         top = left[bounds[left].sort(descending=True, stable=True).indices[:batch]]
         if not fresh[top[0]]:
             stale = top[fresh[top].cumsum(0) == 0]  # those with a bound above all fresh ones
-            bounds[stale] = torch.minimum(bounds[stale], cover.bounds(stale))
-            if cover.whole:
-                bounds[stale] = bounds[stale].floor()
+            renewed = torch.minimum(bounds[stale], cover.bounds(stale))
+            bounds[stale] = renewed.floor() if cover.whole else renewed
             fresh[stale] = True
             batch = min(2 * batch, MANY)
         else:
