@@ -122,12 +122,12 @@ def test_a_pool_that_is_covered() -> None:
 
 def test_bounds_are_bounds() -> None:
     """An upper bound is never below the gain; this is what makes lazy picks the greedy ones."""
-    x = clumps(400, 16, seed=4)
+    x = clumps(200, 16, seed=4)
     for kernel in (Gauss(0.4), Gauss(0.05), Ball(0.5)):
-        cover = Cover(x, kernel, torch.rand(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+        cover = Cover(x, kernel, torch.rand(200, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
         cover.add(clumps(20, 16, seed=6).rows(slice(None)))
-        bounds = cover.bounds(torch.arange(400))
-        gains = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
+        bounds = cover.bounds(torch.arange(200))
+        gains = torch.tensor([cover.gain(i) for i in range(200)], dtype=torch.float64)
         assert bool((bounds >= gains).all()) and bool((bounds <= 1.02 * gains + 1e-3).all())
 
 
@@ -140,12 +140,12 @@ def test_bounds_through_sketches_are_bounds(
     for name, value in {"SPAN": 100, "PART": 16, "BLOCK": 64}.items():
         monkeypatch.setattr(blocks, name, value)
     monkeypatch.setattr(boxes, "RANK", 4)
-    x, before = clumps(700, 16, seed=4), torch.get_num_threads()
-    weights = 5 * torch.rand(700, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).pow(4)
+    x, before = clumps(350, 16, seed=4), torch.get_num_threads()
+    weights = 5 * torch.rand(350, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).pow(4)
     weights[::9] = 0
     cover = Cover(x, kernel, weights)
     cover.add(clumps(20, 16, seed=6).rows(slice(None)))
-    gains = torch.tensor([cover.gain(i) for i in range(700)], dtype=torch.float64)
+    gains = torch.tensor([cover.gain(i) for i in range(350)], dtype=torch.float64)
     torch.set_num_threads(threads)
     try:
         found = [cover.bounds(cover.every), cover.near_bounds(1e-3), cover.near_bounds(0.3)]
@@ -157,13 +157,13 @@ def test_bounds_through_sketches_are_bounds(
 
 
 def test_a_pick_lowers_bounds_by_no_more_than_the_loss() -> None:
-    x = clumps(400, 16, seed=4)
+    x = clumps(200, 16, seed=4)
     for kernel in (Gauss(0.4), Gauss(1.0), Ball(0.8)):
-        cover = Cover(x, kernel, torch.rand(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+        cover = Cover(x, kernel, torch.rand(200, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
         cover.add(x.rows(slice(0, 3)))
-        gains, before = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64), cover.covered
+        gains, before = torch.tensor([cover.gain(i) for i in range(200)], dtype=torch.float64), cover.covered
         cover.add(x.rows(slice(7, 8)))
-        now = torch.tensor([cover.gain(i) for i in range(400)], dtype=torch.float64)
+        now = torch.tensor([cover.gain(i) for i in range(200)], dtype=torch.float64)
         lost = cover.lost(cover.every, (cover.covered > before).nonzero()[:, 0], before)
         assert bool((lost <= gains - now + 1e-12).all()) and bool((lost >= 0.98 * (gains - now) - 1e-3).all())
         bounds = gains.clone()

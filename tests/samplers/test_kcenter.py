@@ -45,17 +45,17 @@ def greedy(x: NDArray[np.float64], k: int, first: int | None, given: NDArray[np.
 
 def pools() -> dict[str, NDArray[Any]]:
     rng = np.random.default_rng(0)
-    grid = rng.integers(-3, 4, size=(36, 3)).astype(float)
-    few = rng.normal(size=(12, 6)).astype(np.float32) * 70
+    grid = rng.integers(-3, 4, size=(24, 3)).astype(float)
+    few = rng.normal(size=(8, 6)).astype(np.float32) * 70
     return {
-        "random float32": rng.normal(size=(36, 8)).astype(np.float32),
-        "random float64": rng.normal(size=(36, 8)),
-        "float16": rng.normal(size=(36, 8)).astype(np.float16),
-        "duplicates": few[rng.integers(12, size=36)],
+        "random float32": rng.normal(size=(24, 8)).astype(np.float32),
+        "random float64": rng.normal(size=(24, 8)),
+        "float16": rng.normal(size=(24, 8)).astype(np.float16),
+        "duplicates": few[rng.integers(8, size=24)],
         "grid": grid,
         "grid float32, far out": (grid + 1000).astype(np.float32),
-        "zeros": np.zeros((30, 3), dtype=np.float32),
-        "skewed": (rng.normal(size=(36, 5)) * 10.0 ** rng.uniform(-3, 2, size=(36, 1))).astype(np.float32),
+        "zeros": np.zeros((20, 3), dtype=np.float32),
+        "skewed": (rng.normal(size=(24, 5)) * 10.0 ** rng.uniform(-3, 2, size=(24, 1))).astype(np.float32),
     }
 
 
@@ -76,10 +76,10 @@ def test_many_exact_ties_go_to_the_lowest_position(name: str, conditioned: bool,
     """On integers the definition itself is exact; float32 far from the origin is not, and must not matter."""
     x = pools()[name]
     given = x[[3, 7, 5]] if conditioned else None
-    picks = sampler(badge.Dense(x), 30, np.random.default_rng(5), given=badge.Dense(given) if conditioned else None)
+    picks = sampler(badge.Dense(x), 20, np.random.default_rng(5), given=badge.Dense(given) if conditioned else None)
     exact = x.astype(float)
     first = None if conditioned else int(picks[0])
-    assert picks.tolist() == greedy(exact, 30, first, exact[[3, 7, 5]] if conditioned else None)
+    assert picks.tolist() == greedy(exact, 20, first, exact[[3, 7, 5]] if conditioned else None)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -100,11 +100,11 @@ def test_any_small_grid(points: list[tuple[int, int]], centres: list[tuple[int, 
 @pytest.mark.parametrize("seed", range(3))
 def test_gradient_embeddings(seed: int, sampler: Any) -> None:
     rng = np.random.default_rng(seed)
-    out = badge.Outputs.from_logits(3 * rng.normal(size=(200, 4)), np.maximum(0, rng.normal(size=(200, 6))))
+    out = badge.Outputs.from_logits(3 * rng.normal(size=(120, 4)), np.maximum(0, rng.normal(size=(120, 6))))
     g = badge.gradient_embedding(out)
-    picks = [f(g, 40, np.random.default_rng(seed)).tolist() for f in (sampler, plain_kcenter)]
+    picks = [f(g, 30, np.random.default_rng(seed)).tolist() for f in (sampler, plain_kcenter)]
     assert picks[0] == picks[1]
-    assert picks[0] == sampler(badge.Dense(g.as_matrix()), 40, np.random.default_rng(seed)).tolist()
+    assert picks[0] == sampler(badge.Dense(g.as_matrix()), 30, np.random.default_rng(seed)).tolist()
 
 
 def test_a_larger_pool_with_all_its_machinery() -> None:
@@ -123,9 +123,9 @@ def test_the_first_pick_is_uniform_by_the_rng() -> None:
 
 
 def test_many_given_points_without_their_matrix() -> None:
-    """3,000 labelled against 3,000: identical to the loop, and the given points are looked at in blocks."""
+    """3,000 labelled against 600: identical to the loop, and the given points are looked at in blocks."""
     rng = np.random.default_rng(0)
-    x, given = (badge.Dense(rng.normal(size=(3000, 4)).astype(np.float32)) for _ in range(2))
+    x, given = (badge.Dense(rng.normal(size=(n, 4)).astype(np.float32)) for n in (600, 3000))
     d = sq_dists(x.as_matrix().double().numpy(), given.as_matrix().double().numpy()).min(axis=1)
     assert kcenter(x, 1, rng, given=given)[0] == d.argmax()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import replace
 from typing import Any
@@ -107,23 +108,33 @@ def skewed(n: int, seed: int) -> badge.Outputs:
     return badge.Outputs.from_logits((h @ means.T * 0.8).astype(np.float32), h)
 
 
+@functools.cache
+def large_pool() -> tuple[Features, NDArray[np.int64]]:
+    """A pool of 20,000, and the decile of each norm."""
+    g = badge.gradient_embedding(skewed(20_000, 0))
+    norms = g.sq_norms.numpy()
+    return g, np.searchsorted(np.quantile(norms, np.linspace(0.1, 0.9, 9)), norms)
+
+
+def deciles(sampler: Any, seeds: int) -> NDArray[np.int64]:
+    g, decile = large_pool()
+    picks = [sampler(g, 60, np.random.default_rng([9, s])) for s in range(seeds)]
+    return np.bincount(decile[np.concatenate(picks)], minlength=10)
+
+
+@functools.cache
+def plain_deciles() -> NDArray[np.int64]:
+    return deciles(plain_kmeanspp, 20)
+
+
 @pytest.mark.parametrize("sketched", [False, True])
 def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """N = 20,000: picks binned by decile of the norm; blocks, tiles and pruning are all at work."""
-    g = badge.gradient_embedding(skewed(20_000, 0))
-    norms = g.sq_norms.numpy()
-    decile = np.searchsorted(np.quantile(norms, np.linspace(0.1, 0.9, 9)), norms)
-
-    def counts(sampler: Any, seeds: int) -> NDArray[np.int64]:
-        picks = [sampler(g, 60, np.random.default_rng([9, s])) for s in range(seeds)]
-        return np.bincount(decile[np.concatenate(picks)], minlength=10)
-
-    plain = counts(plain_kmeanspp, 20)
     fast: Any = kmeanspp
     if sketched:
         force_sketch(monkeypatch, rank=8)
         fast = tuned(kmeanspp, Tuning(sketch_from=1))
-    merged = np.array([counts(fast, 60), plain])
+    merged = np.array([deciles(fast, 60), plain_deciles()])
     while (merged.sum(axis=0) * merged.sum(axis=1).min() / merged.sum()).min() < 5:  # short ones are rarely picked
         merged = np.column_stack([merged[:, :2].sum(axis=1), merged[:, 2:]])
     assert merged.shape[1] >= 4

@@ -11,7 +11,7 @@ from badge.samplers.nearest import Centres, Tuning
 from badge.samplers.nearest.outlines import label_blocks
 from badge.testing.laws import sq_dists
 
-N = 36
+N = 24
 
 
 def pools(dtype: torch.dtype) -> dict[str, Rows]:
@@ -45,7 +45,7 @@ def left(rows: Rows, centres: Centres, goal: torch.Tensor) -> torch.Tensor:
 def test_no_centre_that_could_be_as_near_is_ruled_out(name: str, dtype: torch.dtype) -> None:
     rows = pools(dtype)[name]
     centres = Centres(Tuning())
-    for part in (slice(0, 15), slice(15, N)):
+    for part in (slice(0, 10), slice(10, N)):
         centres.add(rows[part], np.full(len(rows[part]), -1))
     d = torch.from_numpy(sq_dists(rows.double().as_matrix().numpy()))
     for i in range(N):
