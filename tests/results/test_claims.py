@@ -53,8 +53,14 @@ def curve(r: int, start: float = 0.3, gain: float = 0.6) -> float:
     return start + gain * r / 20
 
 
+#: the results that were asked about last, and what is claimed of them
+JUDGED: list[Any] = [None, []]
+
+
 def found(results: Results, words: str, where: str = "") -> Claim:
-    matching = [claim for claim in claims(results) if words in claim.quote and where in claim.where]
+    if results is not JUDGED[0]:
+        JUDGED[:] = [results, claims(results)]
+    matching = [claim for claim in JUDGED[1] if words in claim.quote and where in claim.where]
     assert len(matching) == 1, words
     return matching[0]
 

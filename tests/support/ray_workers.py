@@ -6,6 +6,7 @@ A raylet runs this file to set up a worker. It hands its arguments, environment 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -55,9 +56,12 @@ class Forks:
 
 def forked(listening: socket.socket) -> list[str]:
     """Fork a worker for each request until stdin is closed. Return in the worker, with its arguments."""
+    gc.disable()  # what is imported stays
     for module in IMPORTS:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
     assert "ray" not in sys.modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for workers
     while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
