@@ -7,6 +7,11 @@ INSTALLED := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 # $(call environment,python,folder): a new pip resolves in half the time of the one that Python brings
 environment = $(1) -m venv $(2) && $(2)/bin/python -m pip install -q --no-compile --upgrade pip
+PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
+# Two processes install what is largest. Then the modules that most tests need, and the tests, are compiled while pip waits
+# for the other packages: each process of pytest would compile them at its start.
+FIRST := torch scikit-learn matplotlib typer rich pytest hypothesis
+LARGE := ray pyarrow polars polars-runtime-32 playwright transformers moto botocore mypy mkdocs-material
 
 .PHONY: help test test-oldest test-label-studio demo check lint types bench results docs release-check clean
 help:  ## this list
@@ -14,7 +19,8 @@ help:  ## this list
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(call environment,$(PYTHON),$(VENV))
-	$(BIN)/python -m pip install -q --no-compile -c constraints.txt -e '.[dev]'
+	$(PIP) --no-deps $(LARGE) & $(PIP) $(FIRST) && wait
+	$(BIN)/python -m pytest --collect-only >/dev/null 2>&1 & $(PIP) -e '.[dev]' && wait
 	@touch $(INSTALLED)
 
 # One process more than there are cores: some tests wait for a browser, a cluster or a process that they started.
