@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import badge.labelling.images as strips
+from badge.errors import DataError
 from badge.labelling.images import SCREEN, ImageFiles, ImageFolder, picture_of
 from pages import Person, Server
 
@@ -123,6 +124,14 @@ def test_a_very_large_png_is_scaled_in_little_memory(tmp_path: Path) -> None:
     assert media == "image/jpeg" and len(body) < 2**20 and more < 250
     seen = files[0]
     assert max(seen.size) <= SCREEN and seen.getpixel((5, 5)) == (10, 200, 30)
+
+
+def test_what_cannot_be_shown_does_not_say_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "torn.png").write_bytes(b"no image")
+    for name in ("torn.png", "gone.png"):
+        with pytest.raises(DataError, match=rf"{name} cannot be shown: .*'{name}'") as refused:
+            ImageFiles([tmp_path / name]).shown(0)
+        assert str(tmp_path) not in str(refused.value)
 
 
 def test_what_cannot_be_shown_says_why(browser: Any, tmp_path: Path) -> None:

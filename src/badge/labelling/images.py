@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import struct
 import threading
 import zlib
@@ -109,7 +110,8 @@ class ImageFiles:
             stat = path.stat()
             return _sent(path, stat.st_size, stat.st_mtime_ns)
         except UNREADABLE as error:
-            raise DataError(f"{self.names[position]} cannot be shown: {in_short(error)}") from None
+            said = str(error).replace(f"{path.parent}{os.sep}", "")  # where the folder lies is the server's own affair
+            raise DataError(f"{self.names[position]} cannot be shown: {in_short(said)}") from None
 
     def digest(self) -> str:
         """Names, sizes and times of change of all files: cheap, and different when one of them is."""
