@@ -135,12 +135,13 @@ def by_budget(found: Curves, first: str = FIRST) -> list[str]:
         return ["No data set has runs of all these strategies yet."]
     rows = []
     for name in names:
-        cells = []
+        cells, total = [], 0.0
         for gains in columns.values():
             means = [float(np.mean(values)) for values in by_set(gains[name], pairs).values()]
             ahead = sum(gains[name][pair] > 0 for pair in pairs)
             cells.append(f"{shown(means)} ({ahead})")
-        rows.append((-float(np.mean([columns[c][name][p] for c in columns for p in pairs])), [f"`{name}`", *cells]))
+            total += float(np.mean(means))
+        rows.append((-total, [f"`{name}`", *cells]))
     sets = sorted({data for data, _ in pairs})
     return [
         f"First batch by `{first}`; {len(sets)} data sets ({', '.join(sets)}), {len(pairs)} pairs of data set and seed.",
