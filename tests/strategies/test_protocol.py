@@ -242,7 +242,7 @@ def test_outputs_without_embeddings() -> None:
             match="hold no embeddings: pass embeddings= too, or use conf, marg, entropy, rand, power-marg, power-",
         ):
             badge.select_from(only, 7, name, labeled=OUT)
-    with pytest.raises(InputError, match=r"picks are explained by .*: the outputs hold no embeddings$"):
+    with pytest.raises(InputError, match=r"picks are explained by .*hold no embeddings: pass embeddings= too$"):
         badge.explain(only, [1])
 
 

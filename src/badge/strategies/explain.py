@@ -71,7 +71,8 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}: badge.predict makes them")
     for name, there in (("probabilities", outputs.has_probabilities), ("embeddings", outputs.has_embeddings)):
         if not there:
-            raise InputError(f"picks are explained by probabilities and embeddings: the outputs hold no {name}")
+            why = outputs.missing or f"pass {name}= too"
+            raise InputError(f"picks are explained by probabilities and embeddings: the outputs hold no {name}: {why}")
     index = as_index(ids, len(outputs))
     if not len(index):
         raise InputError("no picks to explain: ids is empty")
