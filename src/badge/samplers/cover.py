@@ -65,9 +65,9 @@ class Cover:
         self.sketched: Rows | None = None  # where the kernel is wide: see `sketched`
         self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
 
-    def narrow(self, ids: Tensor) -> bool:
-        """Whether each of these rows matters to a small part of the pool only. Then a gain takes no longer than a bound."""
-        return all(len(self._live(one)) < LOCAL * len(self.every) for one in torch.split(ids, 1))
+    def narrow(self, ids: Tensor, most: float = math.inf) -> bool:
+        """Whether each of these rows matters to a small part of the pool only, and to fewer than `most` rows."""
+        return all(len(self._live(one)) < min(LOCAL * len(self.every), most) for one in torch.split(ids, 1))
 
     def error(self, sq_norms: Tensor, through: object = None) -> float:
         """How far off a squared distance to such rows can be; a sketch has the errors of three products."""
@@ -106,8 +106,10 @@ class Cover:
 
     def bounds(self, ids: Tensor) -> Tensor:
         """Upper bounds on the gains of the rows `ids`, in float64. Rows that are near each other go together."""
-        order = self.boxes.place[ids].argsort()
-        parts = [self.gained(group, self._live(group)) for group in torch.split(ids[order], GROUP)]
+        order, size = self.boxes.place[ids].argsort(), GROUP
+        if self.narrow(ids[:1]):  # those that lie in about SPAN neighbouring rows go together
+            size = min(GROUP, max(1, SPAN * len(ids) // len(self.every)))
+        parts = [self.gained(group, self._live(group)) for group in torch.split(ids[order], size)]
         return torch.cat(parts)[order.argsort()] + self.left_out
 
     def near_bounds(self, far: float) -> Tensor:

@@ -44,7 +44,7 @@ __all__ = ["Ball", "Gauss", "coverage"]
 PROBED, FAR = 8, 3e-4
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.
 TIE = 1e-9
-#: Candidates worked out together: the first time in one pick, and at most.
+#: Candidates worked out together: the first time in one pick, and at most. A gain at fewer than MANY rows is quick.
 FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -173,12 +173,12 @@ def sampled(cover: Cover, ids: Tensor, count: int) -> Tensor:
 def best(cover: Cover, bounds: Tensor) -> int | None:
     """The row of largest gain, None if no row gains; `bounds` are lowered on the way.
 
-    Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, unless a gain takes no
-    longer (`Cover.narrow`). Then gains decide.
+    Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, unless candidates matter to
+    few rows: there a gain takes no longer than a bound. Then gains decide.
     """
     if cover.whole:
         bounds.floor_()
-    fresh = torch.full_like(bounds, cover.narrow(bounds.argmax()[None]), dtype=torch.bool)
+    fresh = torch.full_like(bounds, cover.narrow(bounds.argmax()[None], MANY), dtype=torch.bool)
     gains = torch.full_like(bounds, -torch.inf)
     batch, leader, first, size = FEW, 0.0, len(bounds), MANY
     some, rest = _highest(bounds, size)  # the others have bounds of at most `rest`
