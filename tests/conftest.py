@@ -28,13 +28,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported here stays until the end: the garbage collector does not look through it, now or later."""
+    """What is imported here stays until the end: the garbage collector need not look through it meanwhile."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
-        gc.enable()
+        gc.enable()  # not gc.freeze(): behind it hypothesis 6.100 takes tests for flaky
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
