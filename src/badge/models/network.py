@@ -90,8 +90,6 @@ class Network:
         multilabel = self.options.multilabel
         self.labels = says_multilabel(self.model) if multilabel is None else multilabel
         self.dtype = None if self.options.autocast else model_dtype(self.model)
-        self.scripted = scripted.is_scripted(self.model)
-        self.plain = self.options.autocast is None and not self.scripted  # nothing has to be done around a forward pass
         self.takes_pixels = getattr(self.model, "main_input_name", None) == "pixel_values"  # a model of Hugging Face
         self.wanted = None if self.options.head is None else heads.named_head(self.model, self.options.head)
         self.headless = False
@@ -109,7 +107,7 @@ class Network:
             self.device = stack.enter_context(borrowed(self.model, device))
             stack.enter_context(torch.no_grad())
             self._watching = stack.enter_context(ExitStack())
-            if self.scripted:
+            if scripted.is_scripted(self.model):
                 self._watch(scripted.ScriptRecorder(self.model))
             else:
                 named = dict([self.wanted] if self.wanted else [])
@@ -152,11 +150,8 @@ class Network:
         if self.takes_pixels:
             inputs.check_pixels(args, kwargs, self.dtype)
         try:
-            if self.plain:
+            with _autocast(self.device, self.options.autocast), self.recorder.watching():
                 output = self.model(*args, **kwargs)
-            else:
-                with _autocast(self.device, self.options.autocast), self.recorder.watching():
-                    output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
             if isinstance(error, BadgeError) or out_of_memory(error):
                 raise
