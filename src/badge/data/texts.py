@@ -25,25 +25,37 @@ DIMENSIONS = 256
 
 def arrays(name: str) -> Arrays:
     """The arrays of a data set of texts, which comes split."""
+    return _arrays(located(name))
+
+
+def located(name: str) -> Path:
+    """The file of a data set of texts."""
     path, looked = find(f"{name}.jsonl.xz", f"{name}.jsonl")
     if path is not None:
-        return _arrays(path)
+        return path
     line = '{"split": "train" or "test", "label": …, "text": …}'
     raise DataError(f"{name} is not at {looked}: put its texts there, one JSON object a line: {line}")
 
 
 @lru_cache(maxsize=1)  # the same for every seed
 def _arrays(path: Path) -> Arrays:
+    texts, labels = read(path)
+    x_train, x_test = embedded(texts["train"], texts["test"])
+    return {"X_train": x_train, "X_test": x_test, **labels}
+
+
+def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
+    """The texts of the parts "train" and "test", and their labels: `y_train`, `y_test` and `class_names`."""
     rows = _rows(path)
     names = sorted({str(row["label"]) for row in rows})
-    parts = {part: [row for row in rows if row["split"] == part] for part in ("train", "test")}
-    for part, some in parts.items():
+    texts, labels = {}, {"class_names": np.array(names)}
+    for part in ("train", "test"):
+        some = [row for row in rows if row["split"] == part]
         if not some:
             raise DataError(f"{path} has no line with split {part!r}")
-    train, test = ([str(row["text"]) for row in some] for some in parts.values())
-    x_train, x_test = embedded(train, test)
-    y_train, y_test = (np.array([names.index(str(row["label"])) for row in some]) for some in parts.values())
-    return {"X_train": x_train, "y_train": y_train, "X_test": x_test, "y_test": y_test, "class_names": np.array(names)}
+        texts[part] = [str(row["text"]) for row in some]
+        labels[f"y_{part}"] = np.array([names.index(str(row["label"])) for row in some])
+    return texts, labels
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
