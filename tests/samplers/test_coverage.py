@@ -59,6 +59,17 @@ def test_same_picks_of_any_pool(seed: int) -> None:
     assert fast == plain
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_bounds_in_float64_where_float32_does_not_tell_rows_apart(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are nearly parallel, and rows so far apart that all gains are equal: few gains are worked out one by one."""
+    vectors = np.random.default_rng(0).normal(size=(500, 16)) + (0 if apart else 1000)
+    x = badge.Dense((vectors if apart else vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype("f4"))
+    worked, gain = [], Cover.gain
+    monkeypatch.setattr(Cover, "gain", lambda cover, i: worked.append(i) or gain(cover, i))
+    fast, plain = both(x, 8, Gauss(0.1 if apart else 1.0))
+    assert fast == plain and len(worked) < 200
+
+
 def test_weights_far_below_the_largest_count() -> None:
     """Two light rows that are near each other are worth more than one that is a little heavier."""
     places = 100.0 * np.arange(40)

@@ -92,6 +92,7 @@ class Features:
     factors: tuple[RowSource, ...]
     bias: bool = False  # append the constant 1 to the last factor
     norms: RowSource | None = None  # of the rows of the last factor, [N, 1] in float64, where they are known
+    wide: bool = False  # read rows in float64, whatever they are kept in
 
     @property
     def rank_bound(self) -> int:
@@ -108,7 +109,8 @@ class Features:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the computation: float64 where an input is, else float32."""
-        return torch.float64 if any(f.dtype == torch.float64 for f in self.factors) else torch.float32
+        wide = self.wide or any(f.dtype == torch.float64 for f in self.factors)
+        return torch.float64 if wide else torch.float32
 
     @property
     def device(self) -> torch.device:
@@ -140,6 +142,13 @@ class Features:
         some = copy(self)
         some.factors = tuple(narrowed(f, ids) for f in self.factors)
         some.norms = None if self.norms is None else narrowed(self.norms, ids)
+        vars(some).pop("sq_norms", None)
+        return some
+
+    def double(self) -> Features:
+        """The same rows, read in float64."""
+        some = copy(self)
+        some.wide = True
         vars(some).pop("sq_norms", None)
         return some
 

@@ -19,7 +19,8 @@ from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.nearest.sketch import sketches
 
 #: Kernel values times weights below this are left out of bounds. Their sum is added back, and so is the rounding of coverage.
-TINY = 1e-7
+#: The second is for bounds in float64.
+TINY, TINIER = 1e-7, 1e-15
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
 GROUP, BLOCK = 256, 1024
 #: If candidates matter to less than this share of the rows, the first bounds need no guesses. They are made for SPAN
@@ -42,28 +43,38 @@ class Cover:
 
     def __init__(self, features: Features, kernel: Gauss | Ball, weights: Tensor) -> None:
         n = len(features)
-        self.features, self.kernel, self.weights = features, kernel, weights
+        self.kernel, self.weights = kernel, weights
         self.heaviest = float(weights.max())
-        self.left_out = TINY * (self.heaviest * n + float(weights.sum()))  # of a bound
         self.every = torch.arange(n, device=features.device)
         self.tiles = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
-        self.sq_norms = features.sq_norms
         self.sq_near = torch.full((n,), torch.inf, dtype=torch.float64, device=features.device)  # to the nearest centre
         self.covered = torch.zeros(n, dtype=torch.float64, device=features.device)  # κ of that
-        self.boxes = Boxes(features)
         self.limits: dict[float, Limits] = {}  # by the least kernel value that matters
         #: the best candidate so far: its gain, its number, the rows that it is nearer to, and the squared distances to these
         self.known: tuple[float, int, Tensor, Tensor] | None = None
+        #: gains are whole numbers, and many are equal
+        self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
+        self._read(features, TINY)
+
+    def _read(self, features: Features, tiny: float) -> None:
+        """Make bounds from these rows, without kernel values times weights below `tiny`."""
+        self.features, self.tiny = features, tiny
+        self.left_out = tiny * (self.heaviest * len(features) + float(self.weights.sum()))  # of a bound
+        self.sq_norms = features.sq_norms
+        self.boxes = Boxes(features)
         #: the error of a squared distance from a product is below this times the sum of the squared norms
         self.rounding = resolution(features.dtype) * (4 + features.width / 2)
         self.largest = float(self.sq_norms.max())
-        reach = kernel.sq_reach(torch.full_like(self.sq_norms, TINY)) + self.error(self.sq_norms, self.boxes)
+        reach = self.kernel.sq_reach(torch.full_like(self.sq_norms, tiny)) + self.error(self.sq_norms, self.boxes)
         #: what κ reaches from a row: None is everything
         self.reached = None if float(reach[0]) > 4 * self.largest else self.boxes.limits(reach)
-        #: gains are whole numbers, and many are equal
-        self.whole = isinstance(kernel, Ball) and bool((weights == weights.round()).all())
         self.sketched: Rows | None = None  # where the kernel is wide: see `sketched`
         self.room = self.sq_norms.new_empty(len(features.factors) * max(BLOCK * BLOCK, TOLD * CHUNK))
+
+    def widen(self) -> None:
+        """Make bounds in float64 from now on: far tighter, and several times slower."""
+        self.limits = {}
+        self._read(self.features.double(), TINIER)
 
     def narrow(self, ids: Tensor, most: float = math.inf) -> bool:
         """Whether each of these rows matters to a small part of the pool only, and to fewer than `most` rows."""
@@ -114,7 +125,7 @@ class Cover:
 
     def near_bounds(self, far: float) -> Tensor:
         """Upper bounds on all gains if rows matter to few others. Kernel values below `far` are bounded through sketches."""
-        limits = [self.limited(least) for least in (TINY, far / 10, far)]
+        limits = [self.limited(least) for least in (self.tiny, far / 10, far)]
         parts = in_threads(partial(self._near, limits=limits), torch.split(self.boxes.order, SPAN), self.every.device)
         return torch.cat(parts)[self.boxes.place] + self.left_out
 
@@ -153,7 +164,7 @@ class Cover:
         return kappa @ self.weights[targets].to(kappa.dtype) * (1 + len(targets) * resolution(kappa.dtype))
 
     def gained(self, ids: Tensor, targets: Tensor, through: Rows | None = None) -> Tensor:
-        """Bounds on what the rows `ids` gain at the rows `targets`, but for TINY each."""
+        """Bounds on what the rows `ids` gain at the rows `targets`, but for what is left out."""
         rows, sq_norms, dtype = self.rows(ids, through), self.sq_norms[ids], self.features.dtype
         sq_norms = sq_norms - self.error(sq_norms, through)
         total = torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
@@ -190,7 +201,7 @@ class Cover:
                 total.add_(mine)
 
         in_threads(add, range(len(self.tiles)), covered.device)
-        return total * (1 + BLOCK * resolution(dtype)) + 2 * TINY * float(self.weights.sum())
+        return total * (1 + BLOCK * resolution(dtype)) + 2 * self.tiny * float(self.weights.sum())
 
     def lower(self, bounds: Tensor, before: Tensor, share: float) -> None:
         """Lower the bounds of the rows that lose most by the newest centre; coverage was `before`.
@@ -225,9 +236,9 @@ class Cover:
         rounding = 4 * resolution(dtype) * float(self.weights[changed].sum())
         return (total * (1 - BLOCK * resolution(dtype)) - rounding).clamp_(min=0)
 
-    def _live(self, ids: Tensor, least: float = TINY) -> Tensor:
+    def _live(self, ids: Tensor, least: float | None = None) -> Tensor:
         """The rows at which one of the rows `ids` may add something, but for what is below `least` (`limited`)."""
-        found = self.boxes.near(ids, self.limited(least))
+        found = self.boxes.near(ids, self.limited(self.tiny if least is None else least))
         return found if len(found) < MOST * len(self.every) else self.every  # slices are faster than gathered rows
 
     def limited(self, least: float) -> Limits:

@@ -34,7 +34,7 @@ from badge.errors import InputError
 from badge.features import Features
 from badge.features.rows import check_same
 from badge.samplers.checks import sampler
-from badge.samplers.cover import BLOCK, Cover, sketched
+from badge.samplers.cover import BLOCK, TINY, Cover, sketched
 from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
@@ -44,6 +44,8 @@ __all__ = ["Ball", "Gauss", "coverage"]
 PROBED, FAR = 8, 3e-4
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.
 TIE = 1e-9
+#: Gains worked out in one pick from which on bounds are made in float64: those in float32 do not tell candidates apart.
+PATIENCE = 64
 #: Candidates worked out together: the first time in one pick, and at most. A gain at fewer than MANY rows is quick.
 FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
@@ -174,7 +176,8 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
     """The row of largest gain, None if no row gains; `bounds` are lowered on the way.
 
     Candidates are taken by bound, largest first. Stale bounds are renewed in batches that double, unless candidates matter to
-    few rows: there a gain takes no longer than a bound. Then gains decide.
+    few rows: there a gain takes no longer than a bound. Then gains decide. Bounds that leave too many candidates are renewed
+    in float64.
     """
     if cover.whole:
         bounds.floor_()
@@ -185,7 +188,7 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
     while True:
         mine = bounds[some]
         # a row that equals the leader at most wins by a lower position alone
-        open_ = (mine > leader) | ((mine > leader * (1 - TIE)) & (some < first))
+        open_ = (mine > leader * (1 + TIE)) | ((mine > leader * (1 - TIE)) & (some < first))
         left = some[open_ & gains[some].isinf()]
         if not len(left):
             if rest <= leader * (1 - TIE):
@@ -204,6 +207,9 @@ def best(cover: Cover, bounds: Tensor) -> int | None:
             gains[top[0]] = bounds[top[0]] = gain = cover.gain(int(top[0]))
             leader = max(leader, gain)
             first = int(some[gains[some] >= leader * (1 - TIE)].min())
+            if int(gains.isfinite().sum()) == PATIENCE and cover.tiny == TINY:
+                cover.widen()
+                fresh[:] = False
 
 
 def _highest(bounds: Tensor, count: int) -> tuple[Tensor, float]:
