@@ -3,17 +3,15 @@
 import json
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from badge.core.names import unknown
 from badge.errors import DataError, InputError
 from badge.journal import events as e
-from badge.journal.events import Id
-from badge.learner import calls
 from badge.learner.classes import Code
 from badge.learner.ledger import Ledger
+from badge.learner.transfer import Said, tells
 
 #: the id in the file, the classes, who gave them
 Given = tuple[Any, list[Any], str | None]
@@ -102,23 +100,19 @@ def _parsed(text: str) -> list[Any]:
     return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
-def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> Iterator[tuple[e.Tell, list[Code]]]:
-    """The events of telling the labels of an export file, one per person and number of people; all are checked first."""
+def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> list[tuple[e.Tell, list[Code]]]:
+    """The events of telling the labels of an export file, one per person and number of people; all are checked."""
     given = given_in(path, format, id)
     people: dict[Any, set[str | None]] = {}
     for item, _, by in given:
         people.setdefault(item, set()).add(by)
-    told: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    told: list[Said] = []
     for item, labels, by in given:
         (plain,) = ledger.ids.plain([_id(item, ledger)])
         if not ledger.classes.multilabel and len(labels) != 1:
             raise DataError(f"{path}: item {item!r} has {len(labels)} classes, and the journal takes one")
-        ids, values = told.setdefault((by, len(people[item])), ([], []))
-        ids.append(plain)
-        values.append(labels if ledger.classes.multilabel else labels[0])
-    checked = [calls.tell(ledger, *columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
-    for record, codes in [one for one in checked if one]:
-        yield replace(record, source=path.name), codes
+        told.append((plain, labels if ledger.classes.multilabel else labels[0], by, len(people[item])))
+    return tells(told, ledger, path.name)
 
 
 def _id(item: Any, ledger: Ledger) -> Any:

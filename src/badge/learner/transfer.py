@@ -21,7 +21,7 @@ from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.calls import Checked
-from badge.learner.classes import Classes
+from badge.learner.classes import Classes, Code
 from badge.learner.history import history
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
@@ -31,6 +31,8 @@ COLUMNS, VOTES = ("id", "label", "by", "at"), ("people", "votes")
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 #: bytes of a cell: ids may be long
 MOST = 2**31 - 1
+#: an id, its label, who gave it, and the number of people who label it
+Said = tuple[Id, Any, str | None, int]
 
 
 def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[str, Any]]:
@@ -85,7 +87,7 @@ def imported(
     """
     for name in (id, label, *(() if by is None else (by,))):
         name_of(name, "a column")
-    told: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    told: list[Said] = []
     decided: list[tuple[Id, Any]] = []
     for number, row in enumerate(_rows(path, [id, label, *([by] if by else [])]), start=2):
         try:
@@ -96,19 +98,26 @@ def imported(
             given = votes or {one: _label(row[label], ledger.classes)}
             for person, said in given.items():
                 calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
-                ids, labels = told.setdefault((person, people), ([], []))
-                ids.append(plain)
-                labels.append(said)
+                told.append((plain, said, person, people))
             if votes and row[label]:
                 decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
-    tells = [calls.tell(ledger, *columns, by, unasked=True, people=n) for (by, n), columns in told.items()]
-    for record, codes in [checked for checked in tells if checked]:
-        yield replace(record, source=Path(path).name), codes
+    yield from tells(told, ledger, Path(path).name)
     for plain, said in decided:
         if corrected := calls.relabel(ledger, plain, said):
             yield corrected
+
+
+def tells(told: Iterable[Said], ledger: Ledger, source: str) -> list[tuple[e.Tell, list[Code]]]:
+    """The events of telling labels from a file, one per person and number of people; all are checked."""
+    columns: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    for id, label, by, people in told:
+        ids, labels = columns.setdefault((by, people), ([], []))
+        ids.append(id)
+        labels.append(label)
+    found = [calls.tell(ledger, *both, by, unasked=True, people=n) for (by, n), both in columns.items()]
+    return [(replace(record, source=source), codes) for record, codes in filter(None, found)]
 
 
 def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[dict[str, str]]:
