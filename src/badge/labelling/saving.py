@@ -12,6 +12,7 @@ from badge.core.writing import folder_for, replacing
 from badge.errors import InputError
 from badge.labelling.images import ImageFiles
 from badge.learner import ActiveLearner
+from badge.learner.classes import Classes
 from badge.models import predict
 from badge.training import Frozen
 from badge.training.fit import align
@@ -46,10 +47,8 @@ class Saved:
         """The class of each item, or its classes."""
         said = predict(self.model, self._rows(items), multilabel=self.multilabel)
         outputs = align(said, self.model, len(self.classes), self.multilabel)
-        shares = outputs.probabilities.numpy(force=True)
-        if self.multilabel:
-            return [[name for name, share in zip(self.classes, row, strict=True) if share > 0.5] for row in shares]
-        return [self.classes[code] for code in shares.argmax(axis=1).tolist()]
+        classes = Classes(self.classes, self.multilabel)
+        return [classes.decode(code) for code in classes.predicted(outputs.probabilities.numpy(force=True))]
 
     def _rows(self, items: list[Any]) -> Any:
         """Items as the model reads them."""

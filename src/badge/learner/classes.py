@@ -1,7 +1,8 @@
 """The classes: their names, and their positions."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from badge.journal.events import Id, Label
 MOST = 10_000_000
 #: a label inside: the position of its class; where an example has several labels, all of them, ascending
 Code = int | tuple[int, ...]
+
+Vote = TypeVar("Vote")
 
 
 class Classes:
@@ -120,6 +123,16 @@ def one_class(classes: Classes, targets: NDArray[np.int64]) -> str | None:
     row = targets[0]
     code: Code = tuple(np.flatnonzero(row).tolist()) if classes.multilabel else int(row)
     return f"all {len(targets):,} labels so far are {classes.decode(code)!r}"
+
+
+def majority(votes: Iterable[Vote]) -> Vote | None:
+    """What most voted for; None in a tie.
+
+    >>> majority(["a", "b", "a"]), majority(["a", "b"])
+    ('a', None)
+    """
+    (first, most), *rest = Counter(votes).most_common(2)
+    return None if rest and rest[0][1] == most else first
 
 
 def as_plain(label: Any) -> Any:

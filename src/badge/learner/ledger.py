@@ -4,7 +4,6 @@ A call becomes a checked event (`calls.py`) or is refused. The event is written,
 journal is the same fold: there `apply` gets events that nobody has checked yet, and checks them in the same way.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
-from badge.learner.classes import Classes, Code, short
+from badge.learner.classes import Classes, Code, majority, short
 from badge.learner.ids import Ids, IntArray
 from badge.learner.memory import merged
 
@@ -139,8 +138,8 @@ class Ledger:
     def _ask(self, record: e.Ask, codes: Sequence[Code] | None) -> None:
         ids = record.ids
         if codes is None:
-            asked, taken = self.ids.plain(ids), (self.labels, self.pending, self.skipped)
-            ids = [id for id in dict.fromkeys(asked) if not any(id in those for those in taken)]
+            asked = self.ids.plain(ids)
+            ids = [id for id in dict.fromkeys(asked) if self.is_free(id)]
             if not self.broken and (record.round != self.round or len(ids) != len(asked)):
                 again = [id for id in asked if id not in ids]
                 raise InputError(f"ask {record.round} is out of order or repeats ids {short(again)}")
@@ -198,10 +197,9 @@ class Ledger:
         """The majority of the votes is the label; a tie, or too few of them, is pending."""
         if id in self.decided:
             return
-        ranked = Counter(self.votes[id].values()).most_common(2)
-        tie = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
-        if not tie and len(self.votes[id]) >= self.people[id]:
-            self.set(id, ranked[0][0])
+        winner = majority(self.votes[id].values())
+        if winner is not None and len(self.votes[id]) >= self.people[id]:
+            self.set(id, winner)
         elif id in self.labels:
             self._unset(id)
             self.pending[id] = self.people[id]
@@ -289,6 +287,10 @@ class Ledger:
         """Positions and targets, sorted by id: the same arrays however the labels came in."""
         ids = self.ids.sort(id for id in self.labels if id not in self.test and id in self.ids)
         return self.ids.positions(ids), self.classes.targets([self.labels[id] for id in ids])
+
+    def is_free(self, id: Id) -> bool:
+        """Whether an id can be asked: it has no label, is not pending and not skipped."""
+        return id not in self.labels and id not in self.pending and id not in self.skipped
 
     def candidates(self) -> IntArray:
         """Positions that can still be asked, in the order in which samplers see them."""

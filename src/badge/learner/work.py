@@ -286,8 +286,7 @@ def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
     """The batch without ids that got a label or were skipped since event `number`, which it was chosen after."""
     if ledger.number == number:
         return batch
-    taken = (ledger.labels, ledger.pending, ledger.skipped)
-    free = [i for i, id in enumerate(batch.ids) if not any(id in those for those in taken)]
+    free = [i for i, id in enumerate(batch.ids) if ledger.is_free(id)]
     said = None if batch.predicted is None else [batch.predicted[i] for i in free]
     k = len(batch.ids) if len(free) < len(batch.ids) else None
     return replace(batch, ids=[batch.ids[i] for i in free], predicted=said, k=k, labels=number)

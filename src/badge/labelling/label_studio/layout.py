@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from badge.errors import InputError
 from badge.labelling.sources import Kind
+from badge.learner.classes import majority
 
 KINDS: dict[str, Kind] = {"Text": "text", "HyperText": "text", "Image": "image"}
 
@@ -127,16 +128,6 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
     notes = [f"{len(without)} tasks (first: {without[0]}) have no {layout.field!r} and are left out"] if without else []
     notes += [f"{n} annotations say {label!r}, which is no longer a choice" for label, n in unknown.items()]
     return Project(layout, items, given, frozenset(skipped - given.keys()), tuple(notes))
-
-
-def majority(labels: Iterable[str]) -> str | None:
-    """The most frequent label; None in a tie.
-
-    >>> majority(["a", "b", "a"]), majority(["a", "b"])
-    ('a', None)
-    """
-    (first, most), *rest = Counter(labels).most_common(2)
-    return None if rest and rest[0][1] == most else first
 
 
 def _who(annotation: Mapping[str, Any], people: Mapping[int, str]) -> str:
