@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from badge.core.progress import bar
-from badge.core.writing import cache_folder, folder_for
+from badge.core.writing import cache_folder, folder_for, replacing
 from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.layout import Project
@@ -49,9 +49,9 @@ def fetched(client: Client, addresses: Sequence[str]) -> list[Path]:
     missing = [(path, address) for path, address in zip(paths, addresses, strict=True) if not path.exists()]
     with bar("fetching images", len(missing), enabled=len(missing) > 10) as advance:
         for path, address in missing:
-            part = path.with_suffix(".part")
-            part.write_bytes(client.file(address))
-            part.replace(path)  # a file is there whole or not at all
+            content = client.file(address)
+            with replacing(path, binary=True) as file:
+                file.write(content)
             advance(1)
     return paths
 
