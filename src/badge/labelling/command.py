@@ -62,8 +62,8 @@ class Options:
 
 def run(source: Source, options: Options) -> None:
     """Serve a pool until Ctrl-C."""
-    from badge.labelling.guard import public_origin  # these need the extra
-    from badge.labelling.server import app_of, is_local, serve, shown_host
+    from badge.labelling.guard import is_local, public_origin  # these need the extra
+    from badge.labelling.server import app_of, serve, shown_host
 
     public = None if options.public_url is None else public_origin(options.public_url)
     names, about = classes_of(options.classes)

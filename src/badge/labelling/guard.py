@@ -45,12 +45,17 @@ def public_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches a server on `host`."""
+    return host in ("127.0.0.1", "localhost", "::1")
+
+
 def hosts_of(host: str, public: str | None = None) -> set[str]:
     """Names under which a server that binds to `host` may be addressed. Numbers are checked apart: DNS cannot fake them."""
     names = {"localhost", host.lower()}
     if public is not None:
         names.add(str(urlsplit(public).hostname))
-    if host not in ("127.0.0.1", "::1", "localhost"):
+    if not is_local(host):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
     return names
 

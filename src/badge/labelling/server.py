@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from badge.errors import BadgeError, InputError
 from badge.labelling.desk import Desk
-from badge.labelling.guard import FILE_POLICY, Guard, hosts_of
+from badge.labelling.guard import FILE_POLICY, Guard, hosts_of, is_local
 from badge.labelling.people import People, Visitor, plain_name
 from badge.labelling.session import Refused, Session
 
@@ -191,11 +191,6 @@ def shown_host(host: str) -> str:
     """The name of the server in an address."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     return f"[{name}]" if ":" in name else name
-
-
-def is_local(host: str) -> bool:
-    """Whether only this machine reaches a server on `host`."""
-    return host in ("127.0.0.1", "localhost", "::1")
 
 
 def _plain(error: Exception) -> str:

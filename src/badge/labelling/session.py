@@ -89,11 +89,11 @@ class Session:
     def _queue(self, name: str) -> list[Id]:
         """What this person can answer, in order; items of the test sample come first, or mixed in."""
         pending: list[Id] = self.learner.pending.tolist()
+        test = self.team.test
         if self.picker.busy:  # what was just picked is shown once its reasons are known
-            pending = [id for id in pending if id in self.picker.batch_of or id in self.team.test]
+            pending = [id for id in pending if id in self.picker.batch_of or id in test]
         if self.per_item > 1:
             pending = [id for id in pending if self._is_open(id, name)]
-        test = self.team.test
         if not test:
             return pending
         sample, picks = [id for id in pending if id in test], [id for id in pending if id not in test]

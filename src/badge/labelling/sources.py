@@ -178,7 +178,7 @@ class Items:
         return [self.source.id(other) for other in self._twins.get(place, ()) if other != place]
 
     def suggested(self, id: Id) -> Any:
-        """The label that the file suggests for an item, if it has a column of such."""
+        """The label that the file suggests for an item, if it has a column of suggestions."""
         return None if self.source.guesses is None else self.source.guesses[self.position(id)] or None
 
     def shown(self, id: Id) -> dict[str, Any]:
