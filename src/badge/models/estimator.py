@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +123,7 @@ class _Both:
 
 
 class Estimator:
-    """A fitted estimator that is called with rows of a pool inside a `with` block; the pool has `rows` in all."""
+    """A fitted estimator that is called with rows of a pool while it is `running()`; the pool has `rows` in all."""
 
     def __init__(self, model: Any, options: Options, rows: int) -> None:
         self.before, self.final = final_step(model)
@@ -146,13 +147,10 @@ class Estimator:
             fitted = "several labels" if self.labels else "one label"
             raise ModelError(f"{name} was fitted on {fitted} per row: leave out multilabel={options.multilabel}")
 
-    def __enter__(self) -> Estimator:
-        self._kept = random_state_kept() if self.network is None else self.network
-        self._kept.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._kept.__exit__(*error)
+    @contextmanager
+    def running(self) -> Iterator[Estimator]:
+        with random_state_kept() if self.network is None else self.network.running():
+            yield self
 
     def __call__(self, rows: int, given: Any) -> Said:
         if self.network is not None:

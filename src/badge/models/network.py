@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -71,12 +71,12 @@ def model_dtype(model: nn.Module) -> torch.dtype | None:
 
 
 class Network:
-    """A network that is called with batches inside a `with` block; outside it the network is as it was before.
+    """A network that is called with batches while it is `running()`; afterwards the network is as it was before.
 
     The first batch tells where the logits are in what the network returns, and which layer gives them; from then on only
     that layer is watched. Without embeddings an output layer need not be found.
 
-    >>> with Network(nn.Linear(3, 2)) as run:
+    >>> with Network(nn.Linear(3, 2)).running() as run:
     ...     said = run(4, torch.zeros(4, 3))
     >>> said.probabilities.shape, said.embeddings.shape
     (torch.Size([4, 2]), torch.Size([4, 3]))
@@ -100,23 +100,17 @@ class Network:
         #: where the embeddings of the next rows go, if there is a place for them already
         self.room: Callable[[int], Tensor | None] = lambda rows: None
 
-    def __enter__(self) -> Network:
-        with ExitStack() as stack:
-            device = self.options.device
-            assert device is None or isinstance(device, str | torch.device)  # Replicas gives each network one of a list
-            self.device = stack.enter_context(borrowed(self.model, device))
-            stack.enter_context(torch.no_grad())
-            self._watching = stack.enter_context(ExitStack())
-            if scripted.is_scripted(self.model):
+    @contextmanager
+    def running(self) -> Iterator[Network]:
+        device = self.options.device
+        assert device is None or isinstance(device, str | torch.device)  # Replicas gives each network one of a list
+        with borrowed(self.model, device) as self.device, torch.no_grad(), ExitStack() as self._watching:
+            if isinstance(self.model, torch.jit.ScriptModule):
                 self._watch(scripted.ScriptRecorder(self.model))
             else:
                 named = dict([self.wanted] if self.wanted else [])
                 self._watch(heads.Recorder({**heads.linear_layers(self.model), **named}, searching=True))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+            yield self
 
     def _watch(self, recorder: heads.Recorder) -> None:
         """Record the calls of these layers, and of no others."""
@@ -185,12 +179,33 @@ class Network:
         return Said(links.scores(logits, self.head.link, call), h, bool(self.labels), self.link, self.vouched)
 
     def _found_head(self, calls: list[heads.Call], logits: Tensor, returned: Tensor | None) -> heads.Head:
+        """The head, from the first batch. Index -1 stands for an embedding that the model itself returns, or for none."""
         try:
-            return _settle(self.recorder.modules, calls, logits, self.wanted, returned, self.labels)
+            if self.wanted is not None:
+                return self._wanted_head(*self.wanted, calls, logits)
+            found = heads.find_head(self.recorder.modules, calls, logits)
+            if found is None and returned is None:
+                raise heads.no_head(self.recorder.modules, calls, logits)
         except ModelError:
             if self.embeddings:
                 raise
-            return heads.Head("", nn.Identity(), -1, links.own_link(logits, self.labels))
+            found = None
+        return found or heads.Head("", nn.Identity(), -1, links.own_link(logits, self.labels))
+
+    def _wanted_head(self, name: str, module: nn.Module, calls: list[heads.Call], logits: Tensor) -> heads.Head:
+        """The head that the caller named."""
+        own = [call for call in calls if call.name == name]
+        if not own:
+            raise ModelError(f"head={name!r} did not run on a tensor in the forward pass: its input cannot be taken")
+        kinds = [heads.link(call, logits) for call in own]
+        last = max((i for i, kind in enumerate(kinds) if kind is not None), default=len(own) - 1)
+        giver = next((c.name for c in calls if kinds[last] is None and heads.link(c, logits) is not None), None)
+        if giver is not None:
+            raise ModelError(
+                f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
+                f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
+            )
+        return heads.Head(name, module, own[last].number, kinds[last] or links.own_link(logits, self.labels))
 
 
 def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
@@ -232,34 +247,3 @@ def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:
             f"[{rows}, classes] is needed (or [{rows}] for one sigmoid logit)"
         )
     return logits
-
-
-def _settle(
-    layers: Mapping[str, nn.Module],
-    calls: list[heads.Call],
-    logits: Tensor,
-    wanted: tuple[str, nn.Module] | None,
-    returned: Tensor | None,
-    labels: bool | None,
-) -> heads.Head:
-    """The head, from the first batch. Index -1 stands for an embedding that the model itself returns."""
-    found = heads.find_head(layers, calls, logits) if wanted is None else None
-    if found is not None:
-        return found
-    if wanted is None:
-        if returned is not None:
-            return heads.Head("", nn.Identity(), -1, links.own_link(logits, labels))
-        raise heads.no_head(layers, calls, logits)
-    name, module = wanted
-    own = [call for call in calls if call.name == name]
-    if not own:
-        raise ModelError(f"head={name!r} did not run on a tensor in the forward pass: its input cannot be taken")
-    kinds = [heads.link(call, logits) for call in own]
-    last = max((i for i, kind in enumerate(kinds) if kind is not None), default=len(own) - 1)
-    giver = next((c.name for c in calls if kinds[last] is None and heads.link(c, logits) is not None), None)
-    if giver is not None:
-        raise ModelError(
-            f"head={name!r} does not give what the model returned: that is the output of {giver!r}, whose input is "
-            f"the embedding. Leave head= out, or let the model return the logits of {name!r}"
-        )
-    return heads.Head(name, module, own[last].number, kinds[last] or links.own_link(logits, labels))

@@ -114,7 +114,7 @@ class Pass:
             log.info("%s holds %d of %d rows: the pass goes on from there", out, sink.done, self.rows)
         if sink.done < self.rows:
             shown = bar("predicting", self.rows, enabled=self.options.progress)
-            with closing(sink), self.runner as run, shown as advance:
+            with closing(sink), self.runner.running() as run, shown as advance:
                 advance(sink.done)
                 for rows, said in self._answers(run, sink):
                     if wanted and isinstance(said.embeddings, str):

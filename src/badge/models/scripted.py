@@ -13,10 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from badge.models.heads import Call, Recorder
 
 
-def is_scripted(model: nn.Module) -> bool:
-    return isinstance(model, torch.jit.ScriptModule)
-
-
 class ScriptRecorder(Recorder):
     """The products of rows [n, D] with a weight matrix, by the name of the layer that owns the weight.
 

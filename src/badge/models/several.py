@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
@@ -29,19 +29,15 @@ class Replicas:
     def __init__(self, network: Network, devices: Sequence[torch.device]) -> None:
         self.network, self.devices = network, devices
 
-    def __enter__(self) -> Replicas:
-        first, options = self.network, self.network.options
+    @contextmanager
+    def running(self) -> Iterator[Replicas]:
+        first, options = self.network.model, self.network.options
+        models = [first, *(_copied(first) for _ in self.devices[1:])]
         with ExitStack() as stack:
-            networks = [Network(first.model, replace(options, device=self.devices[0]))]
-            for device in self.devices[1:]:
-                networks.append(Network(_copied(first.model), replace(options, device=device)))
-            self.runs = [stack.enter_context(network) for network in networks]
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
+            networks = [Network(m, replace(options, device=d)) for m, d in zip(models, self.devices, strict=True)]
+            self.runs = [stack.enter_context(network.running()) for network in networks]
+            yield self
         self.runs.clear()
-        self._stack.close()
 
     def answers(self, batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Said]]:
         """(rows, what the network said) of each batch, in order."""
@@ -77,17 +73,14 @@ class Members:
                 in_python="pass a list of models",
             )
 
-    def __enter__(self) -> Members:
+    @contextmanager
+    def running(self) -> Iterator[Members]:
+        self.entropies = []
         with ExitStack() as stack:
-            self.entropies = []
-            self.runs = [cast(Run, stack.enter_context(runner)) for runner in self.runners]
+            self.runs = [cast(Run, stack.enter_context(runner.running())) for runner in self.runners]
             if self.passes:
                 torch.manual_seed(0)  # the runner gives the random state back; the same passes give the same numbers
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+            yield self
 
     def __call__(self, rows: int, batch: Any) -> Said:
         first = self.runs[0](rows, batch)

@@ -131,7 +131,7 @@ class Arrays:
 
 
 class Store:
-    """Outputs written to a directory, a chunk at a time, none that was not looked through."""
+    """Outputs written to a directory, a chunk at a time. Each chunk is checked before it is written."""
 
     def __init__(self, writer: Writer, half: bool) -> None:
         self.writer, self.half = writer, half
@@ -171,7 +171,8 @@ class Store:
             p, h = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
             self.waiting = []
             _check_rows(p, h, self.writer.multilabel, self.writer.done)
-            if h.dtype == torch.float64 and _dtype(self.writer) == torch.float32:
+            kept = self.writer.arrays
+            if h.dtype == torch.float64 and kept is not None and kept[1].dtype == np.float32:
                 raise ModelError(
                     f"the embeddings of rows {self.writer.done} to {self.writer.done + len(h) - 1} need float64, and those "
                     "before them were kept as float32: scale the columns (a StandardScaler before the classifier)"
@@ -190,11 +191,6 @@ class Store:
         outputs = Outputs.load(self.writer.path)
         check_scale(outputs.embeddings if outputs.has_embeddings else None)
         return outputs
-
-
-def _dtype(writer: Writer) -> torch.dtype | None:
-    """The type of the embeddings that are on disk already."""
-    return None if writer.arrays is None else torch.from_numpy(writer.arrays[1][:0]).dtype
 
 
 def _check_rows(p: Tensor | None, h: Tensor | None, multilabel: bool, start: int) -> None:
