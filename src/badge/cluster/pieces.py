@@ -57,13 +57,7 @@ def quiet_in_order(dataset: Any) -> Iterator[None]:
 
 def plan(ray: Any, dataset: Any, id: str | None) -> Plan:
     """What is known of a pool or a data set before work starts."""
-    found = plan_dataset(ray, dataset, id) if is_ray_dataset(dataset) else plan_pool(dataset, id)
-    if found.rows == 0:
-        raise InputError(EMPTY)
-    return found
-
-
-EMPTY = "the pool is empty: it has 0 examples"
+    return plan_dataset(ray, dataset, id) if is_ray_dataset(dataset) else plan_pool(dataset, id)
 
 
 def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
@@ -74,7 +68,7 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
         except ValueError as error:
             if isinstance(error, ray.exceptions.RayError):  # raised by the data set's own code
                 raise
-            raise InputError(EMPTY) from None
+            raise InputError("the pool is empty: it has 0 examples") from None
     columns = list(first)
     if id is None:
         raise InputError(f"a ray.data.Dataset has no positions: name its rows by id=, one of its columns {columns}")
@@ -108,8 +102,7 @@ def plan_pool(pool: Any, id: str | None) -> Plan:
         raise InputError(f"the column {id!r} names {twice!r} more than once: {TWICE}")
     pool = {k: v for k, v in pool.items() if k != id} if isinstance(pool, Mapping) else pool
     opened = open_pool(pool)
-    known = "" if not opened.rows else whole_digest(pool, opened)
-    about = {"rows": opened.rows, "digest": known, "first": piece(pool, 0, 1), "names": names}
+    about = {"rows": opened.rows, "digest": whole_digest(pool, opened), "first": piece(pool, 0, 1), "names": names}
     if isinstance(pool, DataLoader | Dataset | np.memmap) or is_hf_dataset(pool):
         return Plan(**about, row_bytes=0, carried=Mapped.of(pool) if isinstance(pool, np.memmap) else pool)
     return Plan(**about, row_bytes=_bytes_of(about["first"]), pool=pool)
