@@ -9,10 +9,9 @@ from torch import Tensor
 
 from badge.core.arrays import as_tensor, check_finite
 from badge.core.rows import RowSource, small
-from badge.errors import InputError
 from badge.features.rows import Features, index_of
 from badge.outputs import Outputs
-from badge.outputs.checks import check_scale
+from badge.outputs.checks import check_matrix, check_scale
 
 
 class Dense(Features):
@@ -31,9 +30,7 @@ class Dense(Features):
 
     def __init__(self, matrix: Any) -> None:
         x = as_tensor(matrix, "features")
-        if x.ndim != 2 or 0 in x.shape:
-            wanted = "a matrix with at least one row and column"
-            raise InputError(f"features must be {wanted}, not of shape {tuple(x.shape)}")
+        check_matrix(x, "features")
         check_finite(x, "features")
         check_scale(x, "features")
         self.factors = (x,)

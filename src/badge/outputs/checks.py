@@ -11,11 +11,16 @@ from badge.core.rows import RowSource
 from badge.errors import InputError
 
 
+def check_matrix(x: Tensor, name: str) -> None:
+    if x.ndim != 2 or 0 in x.shape:
+        wanted = "a matrix with at least one row and column"
+        raise InputError(f"{name} must be {wanted}, not of shape {tuple(x.shape)}")
+
+
 def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
     for x, name in ((p, "probabilities"), (h, "embeddings")):
-        if x is not None and (x.ndim != 2 or 0 in x.shape):
-            wanted = "a matrix with at least one row and column"
-            raise InputError(f"{name} must be {wanted}, not of shape {tuple(x.shape)}")
+        if x is not None:
+            check_matrix(x, name)
     if p is None and h is None:
         raise InputError("neither probabilities nor embeddings were given: pass one of them, or both")
     if p is None or h is None:

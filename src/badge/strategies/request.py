@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from badge.core.arrays import as_index
-from badge.core.numbers import whole
 from badge.core.rng import generator
 from badge.core.rows import Listed, Remaining
 from badge.errors import InputError
+from badge.samplers.checks import check_k
 from badge.strategies.protocol import Declaration, Strategy, declaration
 from badge.strategies.registry import get
 
@@ -49,10 +49,10 @@ class Request:
         done = None if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
         if done is not None and len(outside := done[(done < 0) | (done >= rows)]):
             raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")
-        k, left = whole(k, "k"), Remaining(0, rows, done)
+        k, left = check_k(k, rows), Remaining(0, rows, done)
         if k > len(left):
-            why = f"k must be at most {rows}" if k > rows else f"{rows} in the pool, {rows - len(left)} excluded"
-            raise InputError(f"asked for {k} of {rows if k > rows else len(left)} candidates: {why}")
+            why = f"{rows} in the pool, {rows - len(left)} excluded"
+            raise InputError(f"asked for {k} of {len(left)} candidates: {why}")
         request = cls(get(strategy, bias), k, rng, left, labeled)
         if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
             name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
