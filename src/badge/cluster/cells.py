@@ -16,8 +16,8 @@ from typing import Any
 from badge.cluster.session import connected, cpus
 from badge.cluster.waiting import errors_from_afar, fetched, ready
 from badge.errors import ClusterError
-from badge.experiment.cell import Cell, continue_cell
-from badge.experiment.executor import OnRound, Outcome, Run, failure
+from badge.experiment.cell import Cell, Notify, continue_cell
+from badge.experiment.executor import OnRound, Outcome, Run, failure, outcome_of
 from badge.experiment.resuming import journal_path
 from badge.journal import Journal
 from badge.journal.events import Record
@@ -128,17 +128,15 @@ def messages(cell: Cell, content: bytes, where: tuple[str, str | None]) -> Itera
         os.chdir(folder)  # modules of the user are found from there
     told: SimpleQueue[Message] = SimpleQueue()
 
-    def work() -> None:
-        outcome = Outcome(cell)
+    def run(cell: Cell, notify: Notify) -> None:
         with tempfile.TemporaryDirectory() as mine:
-            try:
-                path = Path(mine) / "journal.jsonl"
-                path.write_bytes(content)
-                with Telling(path, told.put) as journal:
-                    continue_cell(journal, cell, lambda *numbers: told.put(numbers))
-            except Exception as error:
-                outcome = failure(cell, error)
-        told.put(outcome)
+            path = Path(mine) / "journal.jsonl"
+            path.write_bytes(content)
+            with Telling(path, told.put) as journal:
+                continue_cell(journal, cell, notify)
+
+    def work() -> None:
+        told.put(outcome_of(run, cell, lambda *numbers: told.put(numbers)))
 
     threading.Thread(target=work, daemon=True).start()
     while not isinstance(message := told.get(), Outcome):

@@ -42,7 +42,7 @@ class Serial:
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
         for cell in cells:
-            yield _outcome(run, cell, partial(on_round, cell))
+            yield outcome_of(run, cell, partial(on_round, cell))
 
 
 class Processes:
@@ -118,7 +118,7 @@ def _work(run: Run, pipe: Connection) -> None:
             cell = pipe.recv()
         except (EOFError, OSError):  # the parent has ended
             return
-        pipe.send(_outcome(run, cell, lambda *numbers: pipe.send(numbers)))
+        pipe.send(outcome_of(run, cell, lambda *numbers: pipe.send(numbers)))
 
 
 def _die_with_parent() -> None:
@@ -129,7 +129,8 @@ def _die_with_parent() -> None:
     os._exit(1)
 
 
-def _outcome(run: Run, cell: Cell, notify: Notify) -> Outcome:
+def outcome_of(run: Run, cell: Cell, notify: Notify) -> Outcome:
+    """Run a cell; an error becomes its outcome."""
     try:
         run(cell, notify)
     except Exception as error:
