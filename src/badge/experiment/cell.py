@@ -30,7 +30,7 @@ from badge.experiment.origin import Held, check_data, code_digests, data_digest,
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal
-from badge.journal.runs import Data, End, Resume, Round, Start
+from badge.journal.runs import Data, End, Resume, Round, Start, shown_model
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.strategies import ALBL
@@ -116,12 +116,8 @@ class Cell:
 
     @property
     def shown_model(self) -> str:
-        """The model as tables name it: with the strategy of the first batch, because only runs of one start compare.
-
-        >>> Cell("letter", "linear", "badge", batch_size=26, first="typiclust").shown_model
-        'linear+typiclust'
-        """
-        return self.model if self.first is None else f"{self.model}+{self.first}"
+        """The model as tables name it."""
+        return shown_model(self.model, self.first)
 
 
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:

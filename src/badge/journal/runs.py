@@ -5,6 +5,15 @@ from typing import Any
 from badge.journal.events import FORMAT, JsonObject, Record
 
 
+def shown_model(model: str, first: str | None) -> str:
+    """The model as tables name it: with the strategy of the first batch, because only runs of one start compare.
+
+    >>> shown_model("linear", "typiclust")
+    'linear+typiclust'
+    """
+    return model if first is None else f"{model}+{first}"
+
+
 class Data(JsonObject):
     """The data of a run."""
 

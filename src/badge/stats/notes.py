@@ -1,13 +1,12 @@
 """Notes on results: what is missing from them, and whether options, code and data differ among the runs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from badge.core.catalog import REFERENCE
-from badge.journal.runs import Start
+from badge.journal.runs import Start, shown_model
 from badge.stats.columns import Note
 from badge.stats.results import Results, Run, Setting
 
@@ -96,11 +95,6 @@ def _names(items: Iterable[object]) -> str:
 _NO_OPTIONS = ("data", "model", "batch_size", "strategy", "seed", "labels", "threads")
 
 
-def shown_model(cell: Mapping[str, Any]) -> str:
-    """The model and, if the first batch was not uniform, its strategy: only runs of one start compare."""
-    return str(cell["model"]) if cell.get("first") is None else f"{cell['model']}+{cell['first']}"
-
-
 def data_names(starts: Sequence[Start]) -> dict[str, str]:
     """Names of data for a report: the data set's own name, if no other data have it."""
     called: dict[str, set[str]] = defaultdict(set)
@@ -115,7 +109,7 @@ def mixed_options(starts: Sequence[Start]) -> list[Note]:
     """Settings with runs of different options (width, learning rate …): their curves do not compare."""
     found: dict[tuple[Setting, str], set[str]] = defaultdict(set)
     for cell in (start.cell for start in starts):
-        setting = Setting(cell["data"], shown_model(cell), cell["batch_size"])
+        setting = Setting(cell["data"], shown_model(cell["model"], cell.get("first")), cell["batch_size"])
         for name in cell.keys() - set(_NO_OPTIONS):
             found[setting, name].add(str(cell[name]))
     return [

@@ -15,10 +15,10 @@ from badge.core.progress import bar
 from badge.errors import DataError, JournalError, in_short
 from badge.journal import records_of
 from badge.journal.events import Record
-from badge.journal.runs import End, Failed, Resume, Round, Start
+from badge.journal.runs import End, Failed, Resume, Round, Start, shown_model
 from badge.stats.columns import OPTIONAL, REQUIRED, Note
 from badge.stats.flat import PARQUET, load_csv, load_parquet
-from badge.stats.notes import data_names, mixed_options, mixed_origins, shown_model
+from badge.stats.notes import data_names, mixed_options, mixed_origins
 from badge.stats.results import Results
 
 #: The topic of notes on runs that ended in an error.
@@ -150,7 +150,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
     for name, kind in (("data", str), ("model", str), ("strategy", str), ("batch_size", int), ("seed", int)):
         if type(value := start.cell.get(name)) is not kind:
             raise JournalError(f"{path} is damaged: the field {name!r} of its cell is {str(value)[:40]!r}")
-    shared = start.cell | {"model": shown_model(start.cell)}
+    shared = start.cell | {"model": shown_model(start.cell["model"], start.cell.get("first"))}
     if start.data is not None:
         shared |= {"rows": start.data.rows, "total_rows": start.data.total}
     for number in sorted(rounds):
