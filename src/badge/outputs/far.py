@@ -53,7 +53,7 @@ class Far:
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
         """The objects of these names that are there."""
-        with self._reading() as (files, root):
+        with self._files() as (files, root):
             found = files.cat([f"{root}/{name}" for name in names], on_error="return")
         contents = {}
         for name in names:
@@ -61,17 +61,17 @@ class Far:
             if isinstance(content, bytes):
                 contents[name] = content
             elif not isinstance(content, FileNotFoundError):
-                with self._reading():
+                with self._files():
                     raise content
         return contents
 
     def write(self, name: str, content: bytes) -> None:
-        with self._writing() as (files, root):
+        with self._files(writing=True) as (files, root):
             files.pipe_file(f"{root}/{name}", content)
 
     def names(self) -> list[str]:
         """What is directly in the folder."""
-        with self._reading() as (files, root):
+        with self._files() as (files, root):
             files.invalidate_cache()
             try:
                 return sorted(Path(path).name for path in files.ls(root, detail=False))
@@ -79,7 +79,7 @@ class Far:
                 return []
 
     def remove(self, name: str) -> None:
-        with self._writing() as (files, root):
+        with self._files(writing=True) as (files, root):
             files.rm(f"{root}/{name}", recursive=True)
 
     def take(self, folder: Path, name: str) -> str:
@@ -87,7 +87,7 @@ class Far:
         files = [file for file in sorted(folder.iterdir()) if file.name != store.META]
         text = replace(store.meta_of(folder), files={file.name: _digest(file) for file in files}).text().encode()
         try:
-            with self._writing() as (system, root):
+            with self._files(writing=True) as (system, root):
                 for file in files:
                     system.put_file(str(file), f"{root}/{name}/{file.name}")
             self.write(f"{name}/{store.META}", text)
@@ -114,7 +114,7 @@ class Far:
         hidden = folder_for(self.scratch(name))
         try:
             for file, known in self._meta(text).files.items():
-                with self._reading() as (system, root), writing_to(hidden):
+                with self._files() as (system, root), writing_to(hidden):
                     system.get_file(f"{root}/{name}/{Path(file).name}", str(hidden / Path(file).name))
                 if _digest(hidden / Path(file).name) != known:
                     raise InputError(
@@ -147,22 +147,18 @@ class Far:
         return store.IDS in meta.files
 
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Any, str]]:
-        try:
-            yield _opened(self.where)
-        except (BadgeError, FileNotFoundError):
-            raise
-        except Exception as error:  # each kind of store has its own errors
-            raise InputError(f"{self} cannot be read: {in_short(error)}") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Any, str]]:
+    def _files(self, writing: bool = False) -> Iterator[tuple[Any, str]]:
+        """The file system of the folder and its path there; an error of either becomes one line."""
         try:
             yield _opened(self.where)
         except BadgeError:
             raise
-        except Exception as error:
-            raise WriteError(f"{self} cannot be written: {in_short(error)}") from error
+        except Exception as error:  # each kind of store has its own errors
+            if writing:
+                raise WriteError(f"{self} cannot be written: {in_short(error)}") from error
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise InputError(f"{self} cannot be read: {in_short(error)}") from error
 
 
 @dataclass(frozen=True)
