@@ -55,7 +55,7 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
 
     Args:
         repeats: number of pairs.
-        level: 0.9 leaves 5 % on either side.
+        level: significance level of the test; 0.05 leaves 2.5 % on either side.
 
     >>> round(critical_value(5), 3)
     2.776
