@@ -103,7 +103,7 @@ BAD: list[tuple[list[object], str]] = [
     (["-k", 3, "--embeddings", "missing.npy"], "there is no file missing.npy"),
     (
         ["-k", 3, "--embeddings", "short.txt"],
-        "none of .csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet",
+        "none of .csv, .tsv, .jsonl (each also with .gz or .xz), .xlsx, .parquet",
     ),
     (["-k", 3, "--embeddings", "torn.npy"], "torn.npy cannot be read"),
     (["-k", 3, "--embeddings", "words.csv"], "words.csv has no column of numbers"),

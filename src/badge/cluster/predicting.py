@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -25,7 +24,7 @@ from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models import digest
-from badge.models.digest import SAMPLE, value_digest
+from badge.models.digest import sample_of, value_digest
 from badge.models.network import model_dtype, unwrap
 from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
@@ -203,7 +202,7 @@ def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[b
     try:
         names = stored_names(batch.pop(job.id), job.id)
         key = hashlib.blake2b(f"{names.dtype}{names.shape}".encode() + names.tobytes(), digest_size=16)
-        some = np.unique(np.linspace(0, len(names) - 1, SAMPLE).astype(np.int64))
+        some = sample_of(len(names))
         key.update(value_digest({column: values[some] for column, values in batch.items()}))
         answer: Part | BadgeError = worker_here(job).part(key.hexdigest(), pieces.inputs_of(batch), names)
     except BadgeError as error:

@@ -4,8 +4,6 @@ The vectors come from the texts alone, without labels: words and pairs of words 
 singular directions of the training texts (latent semantic analysis), with a fixed seed.
 """
 
-import json
-import lzma
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +16,7 @@ from badge.core.npz import Array
 from badge.data.files import find
 from badge.data.sources import Arrays
 from badge.errors import DataError
+from badge.tables import read_table
 
 #: Columns of the vectors.
 DIMENSIONS = 256
@@ -59,16 +58,10 @@ def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    try:
-        with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                row = json.loads(line)
-                if not isinstance(row, dict) or not {"split", "label", "text"} <= row.keys():
-                    raise DataError(f"{path}, line {number}: needed are split, label and text")
-                rows.append(row)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
+    rows = read_table(path).rows()
+    for number, row in enumerate(rows, start=1):
+        if any(row.get(name) is None for name in ("split", "label", "text")):
+            raise DataError(f"{path}, line {number}: needed are split, label and text")
     return rows
 
 

@@ -1,7 +1,8 @@
-"""Tables that other programs wrote, through one door: csv, tsv, jsonl (also gzipped), xlsx, parquet, npy, npz."""
+"""Tables that other programs wrote, through one door: csv, tsv, jsonl (also .gz, .xz), xlsx, parquet, npy, npz."""
 
 import gzip
 import json
+import lzma
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
 __all__ = ["NOTHING", "Array", "Table", "Told", "first_few", "is_table", "read_lines", "read_table"]
 
 ARRAYS, CELLS, JSON, PARQUET = (".npy", ".npz"), (".csv", ".tsv", ".xlsx"), (".jsonl", ".ndjson"), (".parquet", ".pq")
+#: Endings of compressed text.
+UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
 #: The column of JSON lines that are a text alone.
 TEXT = "text"
 
@@ -110,14 +113,14 @@ def _reading(what: str, file: Path) -> Iterator[str]:
 
 
 def _ending(file: Path) -> str:
-    """The ending that says what a file is; of compressed text the one before .gz."""
+    """The ending that says what a file is; of compressed text the one before .gz or .xz."""
     first, last = ["", "", *(suffix.lower() for suffix in file.suffixes)][-2:]
-    return first if last == ".gz" and first in (*CELLS, *JSON) else last
+    return first if last in UNPACK and first in (*CELLS, *JSON) else last
 
 
 def _content(file: Path) -> bytes:
-    content = file.read_bytes()
-    return gzip.decompress(content) if file.suffix.lower() == ".gz" else content
+    unpack = UNPACK.get(file.suffix.lower(), bytes)
+    return unpack(file.read_bytes())
 
 
 def _text(file: Path, told: Told) -> tuple[str, str]:
@@ -129,7 +132,7 @@ def _text(file: Path, told: Told) -> tuple[str, str]:
 
 def _cells(file: Path, kind: str, told: Told, names: Collection[str] | None = None) -> tuple[bytes, Layout]:
     if kind not in CELLS:
-        known = ".csv, .tsv, .jsonl (each also with .gz), .xlsx, .parquet, .npy and .npz"
+        known = ".csv, .tsv, .jsonl (each also with .gz or .xz), .xlsx, .parquet, .npy and .npz"
         raise DataError(f"{file} is none of {known}: convert it first")
     content = csv_of_sheet(file) if kind == ".xlsx" else _content(file)
     delimiter = told.delimiter or {".tsv": "\t", ".xlsx": ","}.get(kind)
