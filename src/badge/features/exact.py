@@ -37,9 +37,6 @@ class Exact:
     def of(cls, rows: Rows) -> Exact:
         return cls(rows, None if len(rows.factors) == 1 else _inner(rows, rows))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def __getitem__(self, ids: slice | Tensor) -> Exact:
         return Exact(self.rows[ids], None if self.sq_norms is None else self.sq_norms[ids])
 

@@ -77,7 +77,7 @@ def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> R
 def _journals_below(folder: Path, notes: list[Note]) -> list[Path]:
     found = sorted(folder.rglob("*.jsonl"))
     files = [path for path in found if path.is_file()]  # a pipe of that name would never end
-    notes += [Note("files left out", f"{path.name}: not a file") for path in found if path not in files]
+    notes += [Note("files left out", f"{path.name}: not a file") for path in sorted({*found} - {*files})]
     if not files:
         tables = sorted(folder.glob("*.csv"))
         hint = f"; for a flat table name the file itself, e.g. {tables[0]}" if tables else ""
