@@ -123,15 +123,18 @@ class Book:
         with self.lock():
             return at(self.ledger())
 
-    def write(self, make: Callable[[Ledger], Checked | None]) -> Event | None:
+    def write(self, make: Callable[[Ledger], Checked | None], **fields: Any) -> Event | None:
         """Write the event that follows from the ledger as it is, if any; what was written, with its number."""
         with self.lock(writing=True):
             checked = make(self.ledger())
-            return None if checked is None else self.append(*checked)
+            return None if checked is None else self.append(*checked, **fields)
 
-    def append(self, record: e.Record, codes: Sequence[Code] = ()) -> Event:
-        """Journal first, state second: what the state holds is on disk. The record was checked against the state."""
-        record = replace(record, at=self._time())
+    def append(self, record: e.Record, codes: Sequence[Code] = (), **fields: Any) -> Event:
+        """Journal first, state second: what the state holds is on disk. The record was checked against the state.
+
+        `fields` of the event that no check depends on, such as who sent it, are filled in here.
+        """
+        record = replace(record, at=self._time(), **fields)
         self.journal.append(record)
         self._ledger.apply(record, codes)
         return {"n": self._ledger.number, **record.event()}

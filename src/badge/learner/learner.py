@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,7 +175,7 @@ class ActiveLearner:
             picked = batch(now)
             with book.lock(writing=True):
                 record = without_taken(picked, book.ledger(), now.number)
-                event = book.append(replace(record, people=people))
+                event = book.append(record, people=people)
         self._notify(event)
         return book.ids.array(record.ids)
 
@@ -301,8 +300,8 @@ class ActiveLearner:
             self._notify(event)
         return sum(len(event["ids"]) for event in events if event["event"] == "tell")
 
-    def _write(self, make: Callable[[Ledger], Checked | None]) -> Event | None:
-        event = self._book.write(make)
+    def _write(self, make: Callable[[Ledger], Checked | None], **fields: Any) -> Event | None:
+        event = self._book.write(make, **fields)
         self._notify(event)
         return event
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -79,37 +79,36 @@ class Team:
             told = calls.tell(ledger, ids, labels, by, unasked=any(id not in ledger.pending for id in ids))
             if told is None:
                 raise InputError(f"id {ids[0]!r} has this label already")
-            return replace(told[0], request=request, seconds=seconds), told[1]
+            return told
 
-        self._write(checked)
+        self._write(checked, request=request, seconds=seconds)
 
     def tell_existing(self, labels: Mapping[Id, Any], source: str) -> int:
         """Take labels that a file holds, of ids that have none; the number of new ones."""
 
         def checked(ledger: Ledger) -> Checked | None:
             new = {id: label for id, label in labels.items() if id not in ledger.labels and id not in ledger.votes}
-            told = calls.tell(ledger, list(new), list(new.values()), None, unasked=True) if new else None
-            return None if told is None else (replace(told[0], source=source), told[1])
+            return calls.tell(ledger, list(new), list(new.values()), None, unasked=True)
 
-        event = self._write(checked)
+        event = self._write(checked, source=source)
         return 0 if event is None else len(event["ids"])
 
     def relabel(self, id: Id, label: Any, by: str, request: str | None = None) -> None:
         """Correct a label, or what one person said."""
-        self._write(lambda ledger: _numbered(calls.relabel(ledger, id, label, by), request=request))
+        self._write(lambda ledger: calls.relabel(ledger, id, label, by), request=request)
 
     def decide(self, ids: Sequence[Id], labels: Sequence[Any], by: str, request: str | None = None) -> None:
         """Set labels in one event. They replace what people said, and nobody need have been asked."""
         if not ids:
             raise InputError("no ids to decide: name at least one")
-        self._write(lambda ledger: _numbered(calls.decide(ledger, ids, labels, by), request=request))
+        self._write(lambda ledger: calls.decide(ledger, ids, labels, by), request=request)
 
     def skip(self, ids: Sequence[Id], reason: str | None, by: str, request: str, labelled: bool = False) -> None:
         """Skip ids; with `labelled`, those that have a label too, which is taken back."""
-        self._write(lambda ledger: _numbered(calls.skip(ledger, ids, reason, labelled), by=by, request=request))
+        self._write(lambda ledger: calls.skip(ledger, ids, reason, labelled), by=by, request=request)
 
     def unskip(self, ids: Sequence[Id], request: str | None = None) -> None:
-        self._write(lambda ledger: _numbered(calls.unskip(ledger, ids), request=request))
+        self._write(lambda ledger: calls.unskip(ledger, ids), request=request)
 
     def remark(self, id: Id, by: str, text: str | None, flag: bool | None, request: str) -> None:
         """Keep a comment on an example, or flag it."""
@@ -214,10 +213,6 @@ class Team:
 
     def _records(self) -> Sequence[e.Record]:
         return self._book.look(lambda now: self._learner._journal.records)
-
-
-def _numbered(checked: Checked | None, **fields: Any) -> Checked | None:
-    return None if checked is None else (replace(checked[0], **fields), checked[1])
 
 
 def _about(record: Any) -> Event:
