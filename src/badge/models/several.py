@@ -36,8 +36,8 @@ class Replicas:
         with ExitStack() as stack:
             networks = [Network(m, replace(options, device=d)) for m, d in zip(models, self.devices, strict=True)]
             self.runs = [stack.enter_context(network.running()) for network in networks]
+            stack.callback(self.runs.clear)
             yield self
-        self.runs.clear()
 
     def answers(self, batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Said]]:
         """(rows, what the network said) of each batch, in order."""
