@@ -241,7 +241,7 @@ def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
 
 
 def _carried(ray: Any, plan: Plan) -> Any:
-    """The pool where workers find it, if each has the whole of it; one that cannot travel is refused either way."""
+    """A reference to the pool, if each worker gets the whole of it, else None. A pool that cannot be pickled is refused."""
     if plan.carried is not None:
         with pickling("the pool"):
             return ray.put(plan.carried)

@@ -54,7 +54,7 @@ def threads_for(products: int) -> Iterator[None]:
 
 
 def in_threads(step: Callable[[Item], Answer], items: Sequence[Item], device: torch.device) -> list[Answer]:
-    """`step` of each of many items, in order, each on one thread of all; off the CPU, one after the other."""
+    """The answers of `step` to many items, in order. On the CPU all threads share them; elsewhere one follows another."""
     count = max(torch.get_num_threads(), getattr(_own, "all", 1))
     if count == 1 or device.type != "cpu":
         return [step(item) for item in items]

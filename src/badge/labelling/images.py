@@ -22,7 +22,7 @@ from badge.errors import DataError, in_short
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
 #: what Pillow raises about a file that is not an image, is damaged, or is too large
 UNREADABLE = (OSError, SyntaxError, ValueError, KeyError, struct.error, zlib.error, EOFError)
-#: pixels along the longer side of what a person is sent, and of what a model gets at least where the file has them
+#: the longer side, in pixels: at most this for a person; at least this for a model, if the file has as many
 SCREEN, LARGEST = 2048, 256
 #: pixels that are decoded at once; a PNG of more is read in strips, a JPEG is decoded smaller
 MOST_PIXELS = 50_000_000

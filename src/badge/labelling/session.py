@@ -143,7 +143,8 @@ class Session:
         """Take a label, or correct the one that the person looks at again; then the next item."""
 
         def write() -> Reply:
-            item, before = self._seen(id, shown), self._said(self.items.id(id), name)
+            item = self._seen(id, shown)
+            before = self._said(item, name)
             if was is None and before is not None:
                 with self._lock:
                     self._loans.settle(item, client)
