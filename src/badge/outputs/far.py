@@ -186,11 +186,9 @@ def _opened(url: str) -> tuple[Any, str]:
     kind = re.split(r"::|:/", url)[0]
     try:
         files, root = fsspec.core.url_to_fs(url)
-    except ImportError as error:
-        if kind in EXTRAS:
+    except (ImportError, ValueError) as error:
+        if isinstance(error, ImportError) and kind in EXTRAS:
             raise MissingExtraError(f"{kind}://", *EXTRAS[kind]) from None
-        raise InputError(f"{url} cannot be opened: {in_short(error)}") from error
-    except ValueError as error:
         raise InputError(f"{url} cannot be opened: {in_short(error)}") from error
     return files, str(root).rstrip("/")
 
