@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads and not row.passes))
-ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz), xlsx, parquet"
+ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz, .xz), xlsx, parquet"
 ON_GRADIENTS = ", ".join(catalog.names(lambda row: row.bias))
 
 
