@@ -93,6 +93,12 @@ def test_badge_label_refuses_a_strategy_that_its_one_pass_cannot_serve(
     assert not list(folder.glob("three*.jsonl"))
 
 
+def test_badge_label_studio_refuses_it_before_it_calls_the_server() -> None:
+    call = ["label-studio", "--url", "http://127.0.0.1:9", "--project", "1", "--strategy", "power-bald"]
+    done = CliRunner().invoke(app, call)
+    assert "power-bald compares several passes of a model, and badge label-studio makes one" in str(done.exception)
+
+
 def test_badge_label_without_its_extra_says_so_before_anything_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import typer
 from typer import Option
 
 from badge.cli.strategies import Strategy
+from badge.core.catalog import check_one_pass
 from badge.errors import InputError
 
 
@@ -38,6 +39,7 @@ def label_studio(
     For as long as people annotate:
         badge label-studio --url http://127.0.0.1:8080 --project 7 --watch
     """
+    check_one_pass(strategy, "badge label-studio")
     token = os.environ.get(token_env, "")
     if not token.strip():
         raise InputError(f"the environment variable {token_env} is empty: put your Label Studio access token there")

@@ -120,6 +120,12 @@ def names(which: Callable[[Spec], bool]) -> tuple[str, ...]:
     return tuple(one.name for one in CATALOG if which(one))
 
 
+def check_one_pass(strategy: str | None, who: str) -> None:
+    """Refuse strategies that compare several passes of a model where `who` makes one."""
+    if strategy in names(lambda one: one.passes):
+        raise InputError(f"{strategy} compares several passes of a model, and {who} makes one: use auto")
+
+
 def check_name(strategy: str) -> None:
     """Refuse what is neither a name of the table nor of the form package.module:function.
 

@@ -167,8 +167,7 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
 
 def _strategy(begun: e.Header | None, options: Options, source: Source) -> str:
     """The strategy that was asked for, or that the journal began with; else one that is quick enough for the page."""
-    if options.strategy in catalog.names(lambda row: row.passes):
-        raise InputError(f"{options.strategy} compares several passes of a model, and the page makes one: use auto")
+    catalog.check_one_pass(options.strategy, "the page")
     if options.strategy is not None:
         return options.strategy
     if begun is not None:
