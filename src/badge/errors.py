@@ -16,6 +16,9 @@
 Messages state the condition, the values, and the way out.
 """
 
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
 __all__ = [
     "BadgeError", "ClusterError", "DataError", "InputError", "JournalError", "MissingExtraError", "ModelError",
     "NoCandidatesError", "RankError", "ServerError", "UnknownNameError", "WriteError",
@@ -75,19 +78,27 @@ class InputError(BadgeError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not in its registry.
+    """A name that is not in its registry; the message says which known one is near.
 
     Args:
         kind: the kind of thing, e.g. "strategy".
         name: what was asked for.
         known: the names that there are.
-        meant: the nearest of them.
+        own: how a user names their own.
+        aliases: other names that people type -> the known ones.
+
+    >>> print(UnknownNameError("network", "MLP", ["mlp", "vgg11"]))
+    unknown network 'MLP': did you mean mlp? Known: mlp, vgg11
     """
 
-    def __init__(self, kind: str, name: object, known: list[str], meant: str | None = None) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Sequence[str], own: str = "", aliases: Mapping[str, str] | None = None
+    ) -> None:
+        plain, others = name.strip().lower().replace("_", "-"), aliases or {}
+        near = get_close_matches(plain, [*known, *others], n=1, cutoff=0.7)
+        hint = f": did you mean {others.get(near[0], near[0])}? Known" if near else "; known"
         shown = repr(name) if len(repr(name)) <= 80 else f"{repr(name)[:79]}…"
-        hint = "; known" if meant is None else f": did you mean {meant}? Known"
-        super().__init__(f"unknown {kind} {shown}{hint}: {', '.join(known)}")
+        super().__init__(f"unknown {kind} {shown}{hint}: {', '.join([*known, own] if own else known)}")
 
 
 class NoCandidatesError(InputError):

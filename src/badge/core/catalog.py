@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from badge.core.names import unknown
-from badge.errors import InputError
+from badge.errors import InputError, UnknownNameError
 
 #: Whether a strategy is given the outputs of the labelled examples: never, if there are any, or it requires them.
 Labeled = Literal["no", "if any", "required"]
@@ -134,7 +133,7 @@ def check_name(strategy: str) -> None:
     badge.errors.UnknownNameError: unknown strategy 'margin': did you mean marg? Known: badge, coreset, conf, marg, ...
     """
     if strategy not in STRATEGIES and ":" not in strategy:
-        raise unknown("strategy", strategy, STRATEGIES, "or your own as package.module:function", ALIASES)
+        raise UnknownNameError("strategy", strategy, STRATEGIES, "or your own as package.module:function", ALIASES)
 
 
 def check_first(strategy: object) -> None:

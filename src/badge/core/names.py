@@ -2,12 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from badge.errors import InputError, UnknownNameError
+from badge.errors import InputError
 
 #: Bytes of the name of a file or folder, on every common system.
 LONGEST = 255
@@ -25,20 +23,6 @@ def name_of(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{what} is given by its name, not by {type(value).__name__}")
     return value
-
-
-def unknown(
-    kind: str, name: str, known: Sequence[str], own: str = "", aliases: Mapping[str, str] | None = None
-) -> UnknownNameError:
-    """The error for a name that is not known, with the nearest one that is; `own` says how a user names their own.
-
-    >>> print(unknown("network", "MLP", ["mlp", "vgg11"]))
-    unknown network 'MLP': did you mean mlp? Known: mlp, vgg11
-    """
-    plain, others = name.strip().lower().replace("_", "-"), aliases or {}
-    near = get_close_matches(plain, [*known, *others], n=1, cutoff=0.7)
-    meant = others.get(near[0], near[0]) if near else None
-    return UnknownNameError(kind, name, [*known, *([own] if own else [])], meant)
 
 
 def path_of(value: Any, what: str) -> Path:

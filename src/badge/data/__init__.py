@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from badge.core.importing import imported, needs
-from badge.core.names import name_of, unknown
+from badge.core.names import name_of
 from badge.core.numbers import flag, whole
 from badge.core.writing import cache_folder
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
 from badge.data.own import is_own_file, load_file
 from badge.data.sources import Arrays
-from badge.errors import DataError
+from badge.errors import DataError, UnknownNameError
 
 __all__ = ["NAMES", "Dataset", "cache_folder", "load", "load_file", "resolve"]
 
@@ -117,7 +117,7 @@ def check_name(name: str) -> None:
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
     if not known and files.own_file(name) is None:
         own = "your own as a file (.csv, .jsonl, …), package.module:load, or <name>.npz in the folder of BADGE_DATA"
-        raise unknown("data set", name, NAMES, own)
+        raise UnknownNameError("data set", name, NAMES, own)
 
 
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:

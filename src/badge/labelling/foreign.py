@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from badge.core.names import unknown
-from badge.errors import DataError, InputError
+from badge.errors import DataError, InputError, UnknownNameError
 from badge.journal import events as e
 from badge.learner.classes import Code
 from badge.learner.ledger import Ledger
@@ -64,7 +63,7 @@ FORMATS: dict[str, Callable[[dict[str, Any], str], Iterator[Given]]] = {
 def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
     """Every label in an export file; `id` names the field that holds the ids of the pool."""
     if format not in FORMATS:
-        raise unknown("format", format, list(FORMATS))
+        raise UnknownNameError("format", format, list(FORMATS))
     try:
         records = [(record, by) for by, text in _texts(path) for record in _parsed(text.strip())]
     except (OSError, ValueError, RecursionError, zipfile.BadZipFile) as error:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from badge.core.catalog import STRATEGIES
 from badge.core.importing import needs
-from badge.core.names import unknown
-from badge.errors import InputError
+from badge.errors import InputError, UnknownNameError
 from badge.stats.columns import OPTIONAL, REQUIRED, RUN, Note, changes, cleaned
 
 
@@ -152,7 +151,7 @@ class Results:
         if name == "test_accuracy":
             return self.test_accuracy
         if name not in OPTIONAL:
-            raise unknown("column", name, ["test_accuracy", *OPTIONAL])
+            raise UnknownNameError("column", name, ["test_accuracy", *OPTIONAL])
         return self.optional.get(name, np.full(len(self), np.nan))
 
     def paired(self, strategies: Sequence[str], least: int = 2) -> Results | None:

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.importing import imported
-from badge.core.names import name_of, unknown
+from badge.core.names import name_of
 from badge.core.numbers import whole
 from badge.data.dataset import is_image, learning_rate
-from badge.errors import InputError
+from badge.errors import InputError, UnknownNameError
 
 __all__ = ["NETWORKS", "Build", "learning_rate", "mlp", "resnet18", "resolve", "vgg11"]
 
@@ -157,5 +157,5 @@ def resolve(name: str, width: int | None = None) -> Build:
     elif name in NETWORKS:
         build = NETWORKS[name]
     else:
-        raise unknown("network", name, list(NETWORKS), "or your own as package.module:build")
+        raise UnknownNameError("network", name, list(NETWORKS), "or your own as package.module:build")
     return build if width is None else partial(build, width=width)
