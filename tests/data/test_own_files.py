@@ -70,6 +70,14 @@ def test_files_that_cannot_be_run(content: str, options: dict[str, str], message
         data.load_file(str(tmp_path / "a.csv"), 0, **options)
 
 
+def test_a_class_may_be_called_none(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.csv"
+    path.write_text("a,label\n" + "1,None\n9,Some\n" * 10)
+    assert data.resolve(str(path)).class_names == ("None", "Some")
+    with pytest.raises(DataError, match=r"sizes.csv is for badge.data.resolve"):
+        data.load(str(path))
+
+
 def test_columns_are_for_files() -> None:
     with pytest.raises(InputError, match="text, label and encoder are for data in a file; digits is none"):
         Cell("digits", "mlp", "badge", 10, text="review")

@@ -105,6 +105,15 @@ def test_files_that_cannot_be_labelled(tmp_path: Path, name: str, content: str, 
         open_source(tmp_path / name)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "utf-16"])
+def test_files_of_classes_in_any_usual_encoding(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "list.txt").write_text("gelöst\n\noffen\r\n", encoding=encoding)
+    (tmp_path / "table.csv").write_text("name,description,key\ngelöst,erledigt,g\noffen,,\n", encoding=encoding)
+    names, about = classes_of(str(tmp_path / "table.csv"))
+    assert classes_of(str(tmp_path / "list.txt"))[0] == names == ["gelöst", "offen"]
+    assert about["gelöst"]["description"] == "erledigt"
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

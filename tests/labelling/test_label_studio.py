@@ -256,6 +256,8 @@ def test_a_mistyped_address_fails_at_once_unless_one_watches() -> None:
     with pytest.raises(ServerError, match=r"cannot reach http://stduio.example/ .*check --url"):
         hasty.settings()
     assert waited == []
+    with pytest.raises(InputError, match=r"'http://\[::1' is not of the form http://host:port"):
+        Client("http://[::1", 7, "secret")
 
 
 def test_pages_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

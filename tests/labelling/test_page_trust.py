@@ -305,6 +305,6 @@ def test_a_proxy_with_tls(browser: Any, tmp_path: Path, host: str) -> None:
 def test_a_public_url_has_no_path() -> None:
     from badge.labelling.guard import public_origin
 
-    for bad in ("label.example.org", "https://a/b", "ftp://a", "https://"):
+    for bad in ("label.example.org", "https://a/b", "ftp://a", "https://", "https://[x"):
         with pytest.raises(InputError, match="--public-url"):
             public_origin(bad)

@@ -65,6 +65,20 @@ def test_an_embedding_that_is_not_finite_is_found_behind_finite_scores(wrong: fl
         badge.predict(net[0], pool, batch_size=8)
 
 
+class Growing(nn.Module):
+    """Twos of scores for the first batch, threes for the others."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, : 2 if x[0, 0] == 0 else 3]
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_batches_with_other_numbers_of_classes_are_one_line(on_disk: bool, tmp_path: Path) -> None:
+    pool = torch.arange(64.0).reshape(16, 4)
+    with pytest.raises(ModelError, match="rows 8 to 15 of 16 have 3 classes, earlier ones 2"):
+        badge.predict(Growing(), pool, batch_size=8, embeddings=False, out=tmp_path / "out" if on_disk else None)
+
+
 def test_two_passes_of_one_network_share_no_memory(tmp_path: Path) -> None:
     first_layer, pool = nn.Linear(4, 8), torch.randn(64, 4)
     net = nn.Sequential(first_layer, nn.ReLU(), nn.Linear(8, 3))

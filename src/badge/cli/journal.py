@@ -1,5 +1,6 @@
 """`badge journal`: look at the journal of a loop, check it, repair it, take labels out of it and into it."""
 
+import re
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -110,7 +111,7 @@ def erase(
     meant = []
     for text in ids:
         quoted = len(text) > 1 and text[0] == text[-1] == '"'
-        number = int(text) if not quoted and text.lstrip("-").isdecimal() and text.isascii() else None
+        number = int(text) if re.fullmatch("-?[0-9]{1,18}", text) else None
         found = [id for id in (number, text, text[1:-1] if quoted else None) if id is not None and id in known]
         if not found:
             raise InputError(f"{file} holds nothing about {text!r}: give an id as `badge journal export` shows it")

@@ -7,7 +7,6 @@ Protocol, the same for the built-in ones and for `--data mypkg.mod:load`:
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -82,7 +81,10 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     seed = whole(seed, "seed", least=0)
     flag(standardise, "standardise")
     if name not in _ABOUT:
-        stored = files.read(files.own_file(name) or Path(), "make it again with numpy.savez")
+        path = files.own_file(name)
+        if path is None:
+            raise DataError(f"badge.data.load takes names; the file or function {name} is for badge.data.resolve")
+        stored = files.read(path, "make it again with numpy.savez")
         about = _own(stored)
     else:
         about = _ABOUT[name]

@@ -66,9 +66,9 @@ def load_file(
     for option, column in (("--label", label), ("--text", text)):
         if column is not None and column not in table.names:
             raise DataError(f"{option} {column}: {path} has no such column; it has {first_few(table.names)}")
-    said = [str(value).strip() for value in table.column(label)]
-    if "" in said or "None" in said:
-        row = next(i for i, value in enumerate(said) if value in ("", "None"))
+    said = ["" if value is None else str(value).strip() for value in table.column(label)]
+    if "" in said:
+        row = said.index("")
         where = f"no {label!r} in row {row} (counted from 0)"
         raise DataError(f"{path} has {where}: a run needs the label of every example")
     names = sorted(set(said))

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from badge.errors import InputError
+from badge.labelling.addresses import web_address
 from badge.labelling.people import People, Visitor, cookie_of
 
 #: bytes that a request may bring
@@ -39,8 +40,8 @@ def public_origin(url: str) -> str:
     >>> public_origin("https://Label.example.org/")
     'https://label.example.org'
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    parts = web_address(url)
+    if parts is None or parts.path.strip("/") or parts.query:
         raise InputError(f"--public-url is an address without a path, as https://label.example.org; got {url!r}")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 

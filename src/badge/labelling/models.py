@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from badge.labelling.reducing import IntArray, reduction, spread
 from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
+from badge.tables import Told, read_lines, read_table
 from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
@@ -249,14 +249,14 @@ def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     about: dict[str, dict[str, str]] = {}
     is_file = len(path.name.encode()) <= LONGEST and path.is_file()  # a list of classes may be longer than a name
     if path.suffix == ".csv" and is_file:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [{(k or "").strip(): (v or "").strip() for k, v in row.items()} for row in csv.DictReader(file)]
+        table = read_table(path, Told(header=True), what="--classes")
+        rows = [{name.strip(): (value or "").strip() for name, value in row.items()} for row in table.rows()]
         if not rows or "name" not in rows[0]:
             raise InputError(f"{given} has no column “name”: its columns are name, description, key, colour")
         names = [row["name"] for row in rows if row["name"]]
         about = {row["name"]: _about(row, path) for row in rows}
     else:
-        lines = path.read_text(encoding="utf-8-sig").splitlines() if is_file else given.split(",")
+        lines = read_lines(path, what="--classes") if is_file else given.split(",")
         names = [name.strip() for name in lines if name.strip()]
     if len(names) < 2 or len(set(names)) != len(names):
         raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")

@@ -23,6 +23,8 @@ from badge.outputs.store import FLUSH_SECONDS, Writer
 
 #: why outputs hold no probabilities where embeddings were all that was asked for
 NO_PROBABILITIES = "the pass was made for embeddings only"
+#: what columns of scores and of embeddings are called
+CLASSES, COLUMNS = "classes", "embedding columns"
 #: Rows are looked through when they have gathered to about this many bytes, or to this number.
 CHECK_BYTES, CHECK_ROWS = 8 * 2**20, 4096
 
@@ -65,14 +67,14 @@ class Arrays:
         elif isinstance(h, SparseRows):
             self.sparse += [h] if not self.missing else []
         elif self.h is not None or not self.missing:
-            self.h = self._room(self.h, as_single(h), "embedding columns")
+            self.h = self._room(self.h, as_single(h), COLUMNS)
         if scores is None:
             self.missing = self.missing or NO_PROBABILITIES
         elif fresh and self.p is not None and scores.device == self.p.device and scores.shape[1] == self.p.shape[1]:
             self.waiting.append(scores)  # one copy of several batches takes less time
         else:
             self._gather()
-            self.p = self._room(self.p, scores, "classes")
+            self.p = self._room(self.p, scores, CLASSES)
         self.done += len(h) if scores is None else scores.shape[0]  # len() of a tensor takes longer
         if self.done - self.checked >= self.limit:
             self._check()
@@ -87,9 +89,7 @@ class Arrays:
         n, columns = rows.shape
         stop = self.done + n
         if stop > self.rows or columns != array.shape[1]:
-            raise ModelError(
-                f"rows {self.done} to {stop - 1} of {self.rows} have {columns} {name}, earlier ones {array.shape[1]}"
-            )
+            raise unequal(f"{self.done} to {stop - 1} of {self.rows}", columns, name, array.shape[1])
         if rows.dtype == torch.float64 != array.dtype:  # the first that float32 would not do for
             array = array.double()
         array[self.done : stop] = rows
@@ -161,6 +161,11 @@ class Store:
                 self.writer.leave_out_embeddings(str(h))
             h = torch.empty(len(p), 0)
         assert isinstance(h, Tensor)
+        earlier = [x.shape[1] for x in (self.waiting[-1] if self.waiting else self.writer.arrays or ())]
+        for rows, before, name in zip((p, h), earlier, (CLASSES, COLUMNS), strict=False):
+            if rows.shape[1] != before:
+                where = f"{self.done} to {self.done + len(rows) - 1} of {self.writer.rows}"
+                raise unequal(where, rows.shape[1], name, before)
         self.waiting.append((p.cpu().float(), (h.half() if self.half and h.shape[1] else as_single(h)).cpu()))
         gathered = sum(p.nbytes + h.nbytes for p, h in self.waiting)
         if gathered >= CHECK_BYTES or time.monotonic() - self.clock > FLUSH_SECONDS:
@@ -191,6 +196,10 @@ class Store:
         outputs = Outputs.load(self.writer.path)
         check_scale(outputs.embeddings if outputs.has_embeddings else None)
         return outputs
+
+
+def unequal(rows: str, columns: int, name: str, before: int) -> ModelError:
+    return ModelError(f"rows {rows} have {columns} {name}, earlier ones {before}")
 
 
 def _check_rows(p: Tensor | None, h: Tensor | None, multilabel: bool, start: int) -> None:

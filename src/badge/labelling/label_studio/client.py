@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from badge.core.importing import needs
 from badge.errors import InputError, ServerError, in_short
+from badge.labelling.addresses import web_address
 
 #: Tasks or predictions in one request.
 PAGE = 500
@@ -37,8 +38,7 @@ class Client:
     ) -> None:
         with needs("Label Studio", "httpx", "label"):
             import httpx
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if web_address(url) is None:
             raise InputError(f"the address {url!r} is not of the form http://host:port")
         if not token.strip():
             raise InputError("the token is empty: copy it from Account & Settings in Label Studio")
