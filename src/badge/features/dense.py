@@ -70,9 +70,9 @@ class Unit(Dense):
 
 def scaled(x: Tensor) -> Tensor:
     """Rows of length 1, in float32 or float64."""
-    wide = x.double()
-    length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)
-    unit: Tensor = wide / length.masked_fill_(length == 0, 1.0)
+    unit = x.to(torch.float64, copy=True)
+    length = torch.linalg.vector_norm(unit, dim=1, keepdim=True)
+    unit.div_(length.masked_fill_(length == 0, 1.0))  # in place: fresh memory takes longer
     return unit if x.dtype == torch.float64 else unit.float()
 
 
