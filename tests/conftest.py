@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import re
 import shutil
 from collections.abc import Generator
 from pathlib import Path
@@ -12,18 +14,24 @@ from typing import Any
 import pytest
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 2**30
-#: The tests of these rooms share a cluster, or the built site: one process runs all of them.
-TOGETHER = ("cluster", "site")
-#: These of them need none of it.
-APART = ("test_cluster_session.py", "test_cluster_beside.py")
+#: What these files share takes seconds to start: a cluster, the built site, the process of tests/support/forks.py.
+#: One process of pytest-xdist runs all files of a group.
+TOGETHER = {
+    "cluster": r"cluster/test_cluster_(cells|predict|select|waiting)",
+    "site": r"site/",
+    "forks": r"labelling/test_(images_seen|page|page_kill|page_trust|right_class|team)\.py|features/"
+    r"|learner/test_(attacks|kill|web_service)|experiment/test_(failures|same_bits)"
+    r"|outputs/test_outputs_(lock|store)|strategies/test_select",
+}
 #: Long rooms begin first, so that all processes end at about the same time.
-FIRST = (*TOGETHER, "labelling", "samplers", "learner", "core", "benchmarks", "testing")
+FIRST = ("cluster", "labelling", "site", "samplers", "learner", "core", "benchmarks", "testing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Many tests wait for a disk to confirm what they wrote: their files live in memory where there is room."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    atexit.register(gc.freeze)  # at its end a process would look through all that it imported, for two seconds
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,14 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One process runs all tests of a file: what they share is made once."""
+    """One process runs all tests of a file, or of a group of files: what they share is made once."""
     from xdist.scheduler import LoadFileScheduling
 
-    class ByFileOrRoom(LoadFileScheduling):
+    class ByFileOrGroup(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
-            room, name = Path(file).parts[-2:]
-            return room if room in TOGETHER and name not in APART else file
+            return next((group for group, files in TOGETHER.items() if re.search(files, file)), file)
 
     config.option.loadscopereorder = False
-    return ByFileOrRoom(config, log)
+    return ByFileOrGroup(config, log)

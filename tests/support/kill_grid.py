@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -22,12 +23,15 @@ from rich.console import Console
 
 from badge import journal
 from badge.errors import JournalError
-from badge.experiment import Cell, Display, Processes, Serial, journal_path, run_cells
+from badge.experiment import Cell, Display, Processes, Serial, run_cells
 
 CELLS = [
     Cell("own_parts:blobs", "own_parts:slow", strategy, batch_size=10, initial=12, labels=42, seed=seed, max_epochs=5)
     for strategy, seed in (("badge", 0), ("albl", 0), ("rand", 0), ("rand", 1))
 ]
+#: workers are forked too: spawned, each would import torch anew
+FORK = multiprocessing.get_context("fork")
+multiprocessing.get_context = lambda method=None: FORK  # type: ignore[assignment,misc]
 
 
 def run(folder: Path, workers: int = 0) -> None:
@@ -76,15 +80,19 @@ def workers_killed_with_their_parent(folder: Path, trials: int, chance: random.R
     """A run in two worker processes, whose parent is killed; the workers must not go on and hold their journals."""
     moments = 0
     for _ in range(trials):
-        before, pid = len(list(folder.glob("*.jsonl"))), os.fork()
+        before, pid = size(folder), os.fork()
         if pid == 0:
             run(folder, workers=2)
             os._exit(0)
-        while len(list(folder.glob("*.jsonl"))) == before:  # until it is at work
+        while size(folder) == before:  # until it is at work
             time.sleep(0.01)
         time.sleep(chance.uniform(0, 0.3))
         os.kill(pid, signal.SIGKILL)
         moments += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+        deadline = time.monotonic() + 60
+        while any(map(held, folder.glob("*.jsonl"))):
+            assert time.monotonic() < deadline, "a worker outlived its parent"
+            time.sleep(0.05)
     return moments
 
 
@@ -97,21 +105,21 @@ def main(folder: Path) -> None:
         moments += killed_at_random(killed, chance)
         assert content(killed) == reference, "killed at random: other picks or accuracies"
 
-    parents = workers_killed_with_their_parent(folder / "workers", 2, chance)
-    deadline = time.monotonic() + 60
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        while any(_held(cell, folder / "workers") for cell in CELLS):
-            assert time.monotonic() < deadline, "a worker outlived its parent"
-            time.sleep(0.05)
+        parents = workers_killed_with_their_parent(folder / "workers", 2, chance)
         run(folder / "workers")
     assert content(folder / "workers") == reference, "killed in workers: other picks or accuracies"
     print(json.dumps({"moments": moments, "parents": parents}))
 
 
-def _held(cell: Cell, folder: Path) -> bool:
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.jsonl"))
+
+
+def held(path: Path) -> bool:
     try:
-        journal.Journal(journal_path(cell, folder)).close()
+        journal.Journal(path).close()
     except JournalError:
         return True
     return False

@@ -57,7 +57,7 @@ def check(page: Any) -> None:
         for one in found
         if one["impact"] in ("serious", "critical")
     ]
-    assert serious == []
+    assert serious == [], serious
 
 
 def free_port() -> int:
