@@ -19,7 +19,7 @@ MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 2**30
 TOGETHER = {
     "cluster": r"cluster/test_cluster_(cells|predict|select|waiting)",
     "site": r"site/",
-    "forks": r"labelling/test_(images_seen|page|page_kill|page_trust|right_class|team)\.py|features/"
+    "forks": r"labelling/test_(images_seen|page|page_kill|page_trust|right_class|session|team)\.py|features/"
     r"|learner/test_(attacks|kill|web_service)|experiment/test_(failures|same_bits)"
     r"|outputs/test_outputs_(lock|store)|strategies/test_select",
 }
