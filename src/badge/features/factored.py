@@ -93,7 +93,8 @@ def residual(p: Tensor, multilabel: bool = False) -> Tensor:
     a = p.to(torch.float64 if p.dtype == torch.float64 else torch.float32, copy=True)
     if multilabel or p.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
         return a.sub_((a > 0.5).to(a.dtype))
-    return a.scatter_add_(1, a.max(dim=1, keepdim=True).indices, a.new_full((len(a), 1), -1.0))
+    largest, label = a.max(dim=1, keepdim=True)
+    return a.scatter_(1, label, largest.sub_(1))
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:

@@ -178,7 +178,7 @@ class Features:
         if self.norms is None:
             return self.rows(tile).sq_norms(torch.float64)
         product = self.norms[tile][:, 0]
-        for f in self.derived(*(f[tile] for f in self.factors))[:-1]:
+        for f in self.derived(*(f[tile] for f in self.factors[:-1])):
             product = row_norms(f.to(self.dtype)) * product
         return product.square()
 

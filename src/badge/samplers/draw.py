@@ -12,8 +12,8 @@ def places(cumulative: NDArray[np.float64], at: Any) -> NDArray[np.int64]:
     >>> places(np.cumsum([0.0, 2.0, 1.0, 0.0]), [0.0, 1.9, 2.0, 3.0]).tolist()
     [1, 1, 2, 2]
     """
-    found = np.searchsorted(cumulative, at, side="right")
-    last = np.searchsorted(cumulative, cumulative[-1])
+    found = cumulative.searchsorted(at, side="right")
+    last = cumulative.searchsorted(cumulative[-1])
     inside: NDArray[np.int64] = np.minimum(found, last)
     return inside
 

@@ -118,7 +118,7 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
         before, draws = len(picks), stream.random((CHECK, 2))
         positions = masses.rows(*located(cumulative, draws[:, 0] * cumulative[-1]))
         thresholds = draws[:, 1] * masses.at(positions)
-        for some in (slice(k + 6), slice(k + 6, CHECK)):  # mostly the first of them are enough
+        for some in (slice(3 * k), slice(3 * k, CHECK)):  # mostly the first of them are enough
             places = np.concatenate([picks, positions[some]])
             limits = np.concatenate([np.full(len(picks), -np.inf), thresholds[some]])
             picks = places[accept(near_few(features.rows(torch.from_numpy(places)), limits), k)]
