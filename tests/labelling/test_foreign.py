@@ -108,6 +108,47 @@ def test_labels_of_another_tool_go_into_a_journal(tmp_path: Path, case: str, vot
     assert "0 labels taken" in CliRunner().invoke(app, command).output
 
 
+@pytest.mark.parametrize("own", [["7", "8", "9"], [7, 8, 9], None])
+@pytest.mark.parametrize("given", ["7", 7])
+def test_ids_are_those_of_the_pool_whatever_their_type_in_the_file(tmp_path: Path, own: Any, given: Any) -> None:
+    """7 and "7" are one id, also if the pool is not at hand."""
+
+    class Nothing:
+        def fit(self, *given: Any) -> None: ...
+
+    pool: dict[str, Any] = {"classes": ["good", "bad"], "ids": own, "journal": tmp_path / "j.jsonl"}
+    texts = ["a", "b", "c"] if own else ["x"] * 9
+    badge.ActiveLearner(texts, Nothing(), **pool).close()
+    (tmp_path / "x").write_text(json.dumps({"id": given, "label": ["good"]}))
+    done = CliRunner().invoke(
+        app, ["journal", "import", str(tmp_path / "j.jsonl"), str(tmp_path / "x"), "--from", "doccano"]
+    )
+    assert "1 labels taken" in done.output
+    with badge.ActiveLearner(texts, Nothing(), **pool) as learner:
+        assert learner.labels == {own[0] if own else 7: "good"}
+
+
+def test_who_answered_what(tmp_path: Path) -> None:
+    """Drafts do not count; people without a name have a number; two questions are not mixed."""
+
+    def given(tool: str, record: dict[str, Any]) -> list[Any]:
+        (tmp_path / "x").write_text(json.dumps(record))
+        return given_in(tmp_path / "x", tool)
+
+    def answer(*names: str) -> dict[str, Any]:
+        result = [{"from_name": name, "type": "choices", "value": {"choices": ["good"]}} for name in names]
+        return {"id": 7, "data": {}, "annotations": [{"completed_by": {"id": 3}, "result": result}]}
+
+    drafts = [{"value": "bad", "user_id": 1, "status": s} for s in ("draft", "discarded", "submitted")]
+    assert given("argilla", {"id": 7, "responses": {"q": drafts}}) == [(7, ["bad"], "1")]
+    assert given("label-studio", answer("tone")) == [(7, ["good"], "3")]
+    with pytest.raises(DataError, match=r"item 1: it answers 2 questions \(other, tone\)"):
+        given("label-studio", answer("tone", "other"))
+    prodigy = {"id": 7, "label": "good", "answer": "accept"}
+    assert given("prodigy", {**prodigy, "_session_id": "ann"})[0][2] == "ann"
+    assert given("prodigy", {**prodigy, "_annotator_id": 5})[0][2] == "5"
+
+
 # the last is what Label Studio calls JSON-MIN: it has no annotations, and is not the format to export
 @pytest.mark.parametrize(
     ("tool", "text", "message"),
@@ -115,6 +156,7 @@ def test_labels_of_another_tool_go_into_a_journal(tmp_path: Path, case: str, vot
         ("label-studio", "{", "cannot be read"),
         ("label-studio", '[{"annotations": [{"result": 5}]}]', "item 1 is not what label-studio exports"),
         ("doccano", '{"text": "a", "label": ["good"]}', "no field 'id'"),
+        ("doccano", '{"id": [7], "label": ["good"]}', r"item 1: the id \[7\] is neither a text nor a whole number"),
         ("label-studio", '[{"id": 1, "text": "a", "c": "good", "annotator": 1, "annotation_id": 5}]', "is not what"),
     ],
 )

@@ -128,3 +128,52 @@ def test_times_and_uuids_are_ids(tmp_path: Path) -> None:
     learner = make(None, keys)
     learner.tell(keys[:2], [0, 1], unasked=True)
     assert learner.labels[str(keys[1])] == 1
+
+
+def test_people_who_disagree_in_a_file_vote(tmp_path: Path) -> None:
+    """Each event is checked after those before it: what was written can be read again."""
+    (tmp_path / "two.csv").write_text("id,label,by\n7,0,ann\n7,1,ben\n8,1,ann\n")
+    with make(tmp_path / "j.jsonl") as learner:
+        assert learner.import_csv(tmp_path / "two.csv") == 3
+        assert learner.labels == {8: 1} and learner.votes[7] == {"ann": 0, "ben": 1}
+    with make(tmp_path / "j.jsonl") as again:
+        assert again.labels == {8: 1} and again.votes[7] == {"ann": 0, "ben": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("2,1,,,2,'{''ann'': 0, ''ben'': 0}'\n2,1,,,,", "id 2 was asked of 3 people: say whose label it is"),
+        ("2,1,ann,,,\n2,0,ann,,,", "id 2 is labelled 1 and was told again as 0"),
+        ("2,1,ann,,,\n\n'2','x\ny',ann,,,", "line 5: "),
+    ],
+)
+def test_rows_that_contradict_each_other_leave_the_journal_alone(rows: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("id,label,by,at,people,votes\n" + rows.replace("'", '"') + "\n")
+    with make(tmp_path / "j.jsonl") as learner:
+        before = (tmp_path / "j.jsonl").read_bytes()
+        with pytest.raises(InputError, match=message):
+            learner.import_csv(tmp_path / "x.csv")
+    assert (tmp_path / "j.jsonl").read_bytes() == before
+    make(tmp_path / "j.jsonl").close()
+
+
+def test_a_third_vote_of_two_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text('id,label,by,at,people,votes\n7,,,,2,"{""ann"": 0}"\n')
+    (tmp_path / "more.csv").write_text("id,label,by\n7,1,ben\n7,1,eve\n")
+    with make(tmp_path / "j.jsonl") as learner:
+        learner.import_csv(tmp_path / "one.csv")
+        try:
+            learner.import_csv(tmp_path / "more.csv")
+        except InputError as error:
+            assert "7" in str(error)
+        labels, votes = learner.labels, learner.votes
+    with make(tmp_path / "j.jsonl") as again:
+        assert (again.labels, again.votes) == (labels, votes)
+
+
+def test_votes_without_a_column_of_people(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('id,label,votes\n7,1,"{""ann"": 1, ""ben"": 1}"\n')
+    with make(tmp_path / "j.jsonl") as learner:
+        learner.import_csv(tmp_path / "x.csv")
+        assert learner.labels == {7: 1} and learner.votes == {7: {"ann": 1, "ben": 1}}

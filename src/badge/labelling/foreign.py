@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from badge.errors import DataError, InputError, UnknownNameError
-from badge.journal import events as e
-from badge.learner.classes import Code
+from badge.learner.calls import Checked
+from badge.learner.classes import short
 from badge.learner.ledger import Ledger
 from badge.learner.transfer import Said, tells
 
@@ -30,7 +30,7 @@ def _argilla(record: dict[str, Any], id: str) -> Iterator[Given]:
         raise InputError(f"it answers {len(questions)} questions ({', '.join(questions)}): export one of them")
     for response in next(iter(questions.values()), []):
         value = response["value"]
-        if value is not None:  # neither a draft nor discarded
+        if value is not None and response.get("status") not in ("draft", "discarded"):
             found = (record.get("metadata") or {}).get(id, record.get("id"))
             yield found, value if isinstance(value, list) else [value], str(response["user_id"])
 
@@ -38,18 +38,25 @@ def _argilla(record: dict[str, Any], id: str) -> Iterator[Given]:
 def _label_studio(record: dict[str, Any], id: str) -> Iterator[Given]:
     """JSON: {"id": 1, "data": {…}, "annotations": [{"completed_by", "was_cancelled", "result": [choices]}]}."""
     for annotation in record["annotations"]:
-        chosen = [part["value"]["choices"] for part in annotation["result"] if part.get("type") == "choices"]
+        chosen = [part for part in annotation["result"] if part.get("type") == "choices"]
+        if annotation.get("was_cancelled") or not chosen:
+            continue
+        questions = sorted({str(part.get("from_name")) for part in chosen})
+        if len(questions) > 1:
+            wanted = "`badge label-studio --control` takes one of them"
+            raise InputError(f"it answers {len(questions)} questions ({', '.join(questions)}): {wanted}")
         who = annotation.get("completed_by")
-        name = who.get("email") if isinstance(who, dict) else None if who is None else str(who)
-        if not annotation.get("was_cancelled") and chosen:
-            yield record["data"].get(id, record.get("id")), chosen[0], name
+        who = who.get("email") or who.get("id") if isinstance(who, dict) else who
+        labels = [label for part in chosen for label in part["value"]["choices"]]
+        yield record["data"].get(id, record.get("id")), labels, None if who is None else str(who)
 
 
 def _prodigy(record: dict[str, Any], id: str) -> Iterator[Given]:
     """JSONL of `textcat` or `choice`: {"text", "label" or "accept", "answer": "accept", "_annotator_id"}."""
+    who = record.get("_annotator_id", record.get("_session_id"))
     labels = record.get("accept") or ([record["label"]] if "label" in record else [])
     if record.get("answer") == "accept" and labels:
-        yield record.get(id, record.get("meta", {}).get(id)), labels, record.get("_annotator_id")
+        yield record.get(id, record.get("meta", {}).get(id)), labels, None if who is None else str(who)
 
 
 FORMATS: dict[str, Callable[[dict[str, Any], str], Iterator[Given]]] = {
@@ -78,6 +85,8 @@ def given_in(path: Path, format: str, id: str = "id") -> list[Given]:
             raise DataError(f"{path}, item {number} is not what {format} exports: {error!r}") from None
         if any(one[0] is None for one in new):
             raise DataError(f"{path}, item {number} has no field {id!r}: name the one with the pool's ids, --id")
+        if wrong := [one[0] for one in new if not isinstance(one[0], str | int)]:
+            raise DataError(f"{path}, item {number}: the id {short(wrong[0])} is neither a text nor a whole number")
         found += new
     return found
 
@@ -99,22 +108,15 @@ def _parsed(text: str) -> list[Any]:
     return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
-def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> list[tuple[e.Tell, list[Code]]]:
+def tells_from(path: Path, format: str, ledger: Ledger, id: str = "id") -> list[Checked]:
     """The events of telling the labels of an export file, one per person and number of people; all are checked."""
-    given = given_in(path, format, id)
-    people: dict[Any, set[str | None]] = {}
-    for item, _, by in given:
-        people.setdefault(item, set()).add(by)
     told: list[Said] = []
-    for item, labels, by in given:
-        (plain,) = ledger.ids.plain([_id(item, ledger)])
-        if not ledger.classes.multilabel and len(labels) != 1:
-            raise DataError(f"{path}: item {item!r} has {len(labels)} classes, and the journal takes one")
-        told.append((plain, labels if ledger.classes.multilabel else labels[0], by, len(people[item])))
-    return tells(told, ledger, path.name)
-
-
-def _id(item: Any, ledger: Ledger) -> Any:
-    """The id of the pool that a value means: 7 and "7" are one where the pool has only one of them."""
-    number = int(item) if str(item).isascii() and str(item).isdigit() else item
-    return next((meant for meant in (item, str(item), number) if meant in ledger.ids), item)
+    try:
+        for item, labels, by in given_in(path, format, id):
+            (plain,) = ledger.ids.plain([ledger.ids.meant(item)])
+            if not ledger.classes.multilabel and len(labels) != 1:
+                raise InputError(f"item {item!r} has {len(labels)} classes, and the journal takes one")
+            told.append((plain, labels if ledger.classes.multilabel else labels[0], by, 1))
+        return tells(told, (), ledger, path.name)
+    except InputError as error:
+        raise DataError(f"{path}: {error.plain}") from None

@@ -2,6 +2,7 @@
 
 import hashlib
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -84,6 +85,10 @@ class Ids:
         """Whether a whole number in a table is meant as one, and not as a text."""
         return self.own is None or number in self
 
+    def meant(self, value: Id) -> Id:
+        """The id that a value of another tool's file means: 7 and "7" are one if the pool has only one of them."""
+        return next((id for id in (value, str(value), _number(value)) if id is not None and id in self), value)
+
     def sort(self, ids: Iterable[Id]) -> list[Id]:
         return sorted(ids, key=None if self.own is None else _rank)
 
@@ -114,6 +119,10 @@ class AnyIds(Ids):
 
     def means_number(self, number: int) -> bool:
         return self.numbers
+
+    def meant(self, value: Id) -> Id:
+        number = _number(value)
+        return number if self.numbers and number is not None else str(value)
 
     def _one(self, value: Any) -> Id:
         id = _plain(value)
@@ -177,6 +186,11 @@ def _plain(value: Any) -> Id | None:
         return str(value)  # numpy's texts too
     whole = isinstance(value, int) and not isinstance(value, bool) and -BIG <= value < 2 * BIG
     return int(value) if whole else None
+
+
+def _number(value: Id) -> int | None:
+    """The whole number that is written so; None for other texts, such as "007"."""
+    return int(value) if re.fullmatch("0|-?[1-9][0-9]{0,19}", str(value)) else None
 
 
 def _rank(id: Id) -> tuple[bool, Id]:

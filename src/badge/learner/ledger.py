@@ -4,7 +4,10 @@ A call becomes a checked event (`calls.py`) or is refused. The event is written,
 journal is the same fold: there `apply` gets events that nobody has checked yet, and checks them in the same way.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -55,6 +58,10 @@ class Ledger:
         self.stability: list[e.Stop] = []  # from model to model
         self.broken = False  # a line was lost: events that depend on it cannot be checked
         self.busy = False  # within `apply`: after an interrupt there the ledger must be rebuilt
+
+    def copy(self) -> Ledger:
+        """The same state, to try events on; ids are shared."""
+        return deepcopy(self, {id(self.ids): self.ids})
 
     def encode(self, ids: Sequence[Id], labels: Iterable[Any]) -> list[Code]:
         return [self.classes.encode(label, id) for id, label in zip(ids, labels, strict=True)]

@@ -9,7 +9,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.calls import Checked
-from badge.learner.classes import Classes, Code
+from badge.learner.classes import Classes
 from badge.learner.history import history
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
@@ -79,17 +79,16 @@ def _cell(value: Any, numbers: bool) -> str:
 
 def imported(
     path: str | Path, ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
-) -> Iterator[Checked]:
+) -> list[Checked]:
     """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
 
-    All of it is checked before the first event; labels that are known already are left out. The caller applies each event to
-    the ledger before it takes the next: corrections of votes come last.
+    All of them are checked, one after the other; labels that are known already are left out. Corrections of votes come last.
     """
     for name in (id, label, *(() if by is None else (by,))):
         name_of(name, "a column")
     told: list[Said] = []
     decided: list[tuple[Id, Any]] = []
-    for number, row in enumerate(_rows(path, [id, label, *([by] if by else [])]), start=2):
+    for number, row in _rows(path, [id, label, *([by] if by else [])]):
         try:
             row = {name: as_meant(cell) for name, cell in row.items()}
             plain = _id(row[id], ledger.ids)
@@ -103,24 +102,43 @@ def imported(
                 decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
-    yield from tells(told, ledger, Path(path).name)
-    for plain, said in decided:
-        if corrected := calls.relabel(ledger, plain, said):
-            yield corrected
+    try:
+        return tells(told, decided, ledger, Path(path).name)
+    except InputError as error:
+        raise InputError(f"{path}: {error.plain}", in_python=error.in_python) from None
 
 
-def tells(told: Iterable[Said], ledger: Ledger, source: str) -> list[tuple[e.Tell, list[Code]]]:
-    """The events of telling labels from a file, one per person and number of people; all are checked."""
+def tells(told: list[Said], decided: Iterable[tuple[Id, Any]], ledger: Ledger, source: str) -> list[Checked]:
+    """The events of telling labels from a file, one per person and number of people, and of deciding between votes.
+
+    Each is checked after those before it, as a reader of the journal will. Several people who label one example vote.
+    """
+    voters: dict[Id, set[str | None]] = {}
     columns: dict[tuple[str | None, int], tuple[list[Id], list[Any]]] = {}
+    for id, _, by, _ in told:
+        voters.setdefault(id, set()).add(by)
     for id, label, by, people in told:
-        ids, labels = columns.setdefault((by, people), ([], []))
+        ids, labels = columns.setdefault((by, max(people, len(voters[id]))), ([], []))
         ids.append(id)
         labels.append(label)
-    found = [calls.tell(ledger, *both, by, unasked=True, people=n) for (by, n), both in columns.items()]
-    return [(replace(record, source=source), codes) for record, codes in filter(None, found)]
+    trial = ledger.copy()
+    found: list[Checked] = []
+
+    def take(checked: Checked | None) -> None:
+        if checked:
+            trial.apply(*checked)
+            found.append(checked)
+
+    for (by, n), both in columns.items():
+        if one := calls.tell(trial, *both, by, unasked=True, people=n):
+            take((replace(one[0], source=source), one[1]))
+    for id, label in decided:
+        take(calls.relabel(trial, id, label))
+    return found
 
 
-def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[dict[str, str]]:
+def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a table, with the number of their last line."""
     file_name = path_of(path, "a table of labels")
     if file_name.exists() and not file_name.is_file():
         raise InputError(f"{path} is not a file")
@@ -128,14 +146,14 @@ def _rows(path: str | os.PathLike[str], needed: list[str]) -> list[dict[str, str
     try:
         with file_name.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            names, rows = list(reader.fieldnames or ()), list(reader)
+            names, rows = list(reader.fieldnames or ()), [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot read {path} as CSV in UTF-8: {error}") from None
     finally:
         csv.field_size_limit(limit)
     if missing := [name for name in needed if name not in names]:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {', '.join(names) or 'none'}")
-    if short := [number for number, row in enumerate(rows, start=2) if None in row or None in row.values()]:
+    if short := [number for number, row in rows if None in row or None in row.values()]:
         raise InputError(f"{path}, line {short[0]}: not as many values as columns")
     return rows
 
@@ -172,8 +190,9 @@ def _votes(row: dict[str, str]) -> tuple[dict[str | None, Any], int]:
     if not row.get("votes"):
         return {}, 1
     try:
-        votes, people = json.loads(row["votes"]), int(row["people"])
-    except (KeyError, ValueError):
+        votes = json.loads(row["votes"])
+        people = int(row.get("people") or max(2, len(votes)))
+    except (TypeError, ValueError):
         raise InputError("votes are a JSON object, and people a whole number") from None
     if not isinstance(votes, dict) or not 1 < people < 1000:
         raise InputError(f"votes are a JSON object of people who label, and people is at least 2, not {people}")
