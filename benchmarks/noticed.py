@@ -64,6 +64,8 @@ def noticed(lab: Lab) -> list[Bar]:
         for of in (inputs.trained(1_000), Input("skewed", rows(20_000), 4, 4_096)):
             compare(f"{of}, k = 1,000: over the bare product", 0.18, 0.12, *product(of, min(1_000, of.n // 4)))
         compare(f"k = N = {rows(10_000):,}, (10, 256): over k = N/2", 1.5, None, whole(rows(10_000)))
+        what = f"k = N = {rows(10_000):,}, (10, 256): over the same k of {rows(30_000):,} rows"
+        compare(what, 1.0, None, larger(rows(10_000), rows(30_000)))
         what = f"Outputs(p, h), {rows(1_000_000):,} × (10 + 256), float16 on disk: over select_from, k = 100"
         with on_disk(rows(1_000_000)) as ways:
             compare(what, 0.5, None, ways)
@@ -195,6 +197,12 @@ def product(of: Input, k: int) -> tuple[tuple[Way, Way], float]:
 def whole(n: int) -> tuple[Way, Way]:
     out = _pool(Input("skewed", n, 10, 256))
     return lambda: badge.select_from(out, n // 2), lambda: badge.select_from(out, n)
+
+
+def larger(n: int, more: int) -> tuple[Way, Way]:
+    """All of a pool, over as many picks of a larger one: a smaller pool must not take longer."""
+    large, small = (_pool(Input("skewed", rows, 10, 256)) for rows in (more, n))
+    return lambda: badge.select_from(large, n), lambda: badge.select_from(small, n)
 
 
 def coreset() -> tuple[Way, Way]:
