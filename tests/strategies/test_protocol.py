@@ -257,3 +257,15 @@ def test_outputs_without_probabilities() -> None:
         badge.Outputs()
     with pytest.raises(InputError, match=r"embeddings must be a matrix with .* not of shape \(60,\)"):
         badge.Outputs(embeddings=OUT.embeddings[:, 0])
+
+
+def test_what_cannot_be_called_as_a_strategy_is_refused_with_what_it_takes() -> None:
+    def no_labeled(outputs, k, rng):  # type: ignore[no-untyped-def]
+        return rng.permutation(len(outputs))[:k]
+
+    with pytest.raises(InputError, match=r"labeled=None\), and no_labeled takes \(outputs, k, rng\)"):
+        badge.strategies.get(no_labeled)
+    with pytest.raises(InputError, match=r"json:dumps takes \(obj, \*"):
+        badge.strategies.get("json:dumps")
+    fine: list[Any] = [lambda *given, **more: None, lambda o, k, rng, labeled=None: None]
+    assert [badge.strategies.get(own) for own in fine] == fine

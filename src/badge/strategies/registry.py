@@ -13,6 +13,7 @@ from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
 
 NAMES = list(STRATEGIES)
 PAPER = list(PAPER_STRATEGIES)
+CALL = "(outputs, k, rng, labeled=None)"
 
 
 def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
@@ -39,10 +40,25 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
         check_name(strategy)
         found = imported("strategy", strategy) if ":" in strategy else REGISTRY[strategy]
         strategy = cast(Strategy, found() if isinstance(found, type) else found)  # a class has memory: each run its own
-    elif not callable(strategy):
-        raise InputError(f"a strategy is a name or a callable (outputs, k, rng, labeled=None), not {strategy!r}")
+    if not isinstance(name, str) or ":" in name:
+        _check_own(name, strategy)
     if not flag(bias, "bias"):
         return strategy
     check_bias(name, "bias" in inspect.signature(strategy).parameters)
     with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
     return declare(**vars(declaration(strategy)))(with_bias)
+
+
+def _check_own(name: object, strategy: object) -> None:
+    """Refuse what cannot be called as a strategy."""
+    if not callable(strategy):
+        raise InputError(f"a strategy is a name or a callable {CALL}, not {name!r}")
+    try:
+        takes = inspect.signature(strategy)
+    except ValueError:  # one that does not tell
+        return
+    try:
+        takes.bind(None, 1, None, labeled=None)
+    except TypeError:
+        shown = name if isinstance(name, str) else getattr(strategy, "__name__", type(strategy).__name__)
+        raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None
