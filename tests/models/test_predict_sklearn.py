@@ -124,6 +124,20 @@ class Module(nn.Module):
         return torch.softmax(z, dim=-1) if self.softmax else z
 
 
+@pytest.mark.parametrize("names", [[0, 1, 3], ["a", "b", "c"]])
+def test_an_ensemble_of_other_classes_is_refused(names: list[Any]) -> None:
+    """Its members have as many columns, which stand for something else."""
+    rows, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+    a, b, c = (LogisticRegression().fit(rows, np.array(which)[y]) for which in ([0, 1, 2], names, [0.0, 1.0, 2.0]))
+    says = f"were fitted on [0, 1, 2] and on {names}: fit all of them on the same classes"
+    with pytest.raises(ModelError) as caught:
+        badge.predict([a, c, b], rows)
+    assert says in str(caught.value)
+    assert badge.predict([a, c], rows).classes == 3
+    trees = [RandomForestClassifier(3).fit(rows, np.stack([y == 0, y == 1], axis=1)) for _ in range(2)]
+    assert badge.predict(trees, rows).multilabel
+
+
 def test_skorch() -> None:
     skorch = pytest.importorskip("skorch")
     x, y = X[:300].astype(np.float32), Y[:300]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -64,6 +65,7 @@ class Members:
 
     def __init__(self, runners: Sequence[Network | Estimator], passes: int | None = None) -> None:
         self.runners, self.passes = runners, passes
+        _check_same_classes([_classes(one.final) for one in runners if isinstance(one, Estimator)])
         self.entropies: list[Tensor] = []
         modules = runners[0].model.modules() if isinstance(runners[0], Network) else ()
         self.layers: list[nn.Module] = [m for m in modules if isinstance(m, nn.modules.dropout._DropoutNd)]
@@ -97,6 +99,23 @@ class Members:
         with in_mode(self.layers, training=True):
             for _ in range(self.passes):
                 yield _outputs(self.runs[0](rows, batch))
+
+
+def _classes(final: Any) -> list[Any] | None:
+    """What the columns of an estimator stand for, if it says so; of each output where it has several."""
+    found = getattr(final, "classes_", None)
+    if isinstance(found, list):
+        return [np.asarray(one).tolist() for one in found]
+    return None if found is None else np.asarray(found).tolist()
+
+
+def _check_same_classes(members: Sequence[list[Any] | None]) -> None:
+    """Columns are averaged: they must stand for the same classes."""
+    known = [classes for classes in members if classes is not None]
+    for other in known[1:]:
+        if other != known[0]:
+            both = " and on ".join(in_short(classes, 60) for classes in (known[0], other))
+            raise ModelError(f"the models of an ensemble were fitted on {both}: fit all of them on the same classes")
 
 
 def _outputs(said: Said) -> Outputs:
