@@ -116,6 +116,31 @@ def test_rows_of_another_width(tmp_path: Path) -> None:
         read_table(file)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.csv", "id,text\n" + "".join(f"{i},{chr(34) * (i == 50)}film {i}\n" for i in range(100)), 52),
+        ("a.tsv", "text\tlabel\n" + "".join(f"{chr(34) * (i in (20, 70))}film {i}\ta\n" for i in range(100)), 22),
+        ("a.csv", 'id,text,more\n1,"two\nlines","one\n2,x,y\n', 3),
+        ("a.csv", '# above\n"id,text\n1,a\n2,b\n', 2),
+    ],
+)  # fmt: skip
+def test_a_quote_that_is_not_closed_takes_in_no_rows(name: str, text: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    for numbers in (False, True):
+        with pytest.raises(DataError, match=f"begins with a quote on line {line} does not end with one: close it"):
+            read_table(tmp_path / name, numbers=numbers)
+
+
+def test_quotes_that_end_where_they_should_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(
+        b'id,text\r\n1,5" pipe\r\n2,"a\nb" \r\n3,"x ""y"" \r\n\r\n,z"\r\n4,he "said\r\n5,"yes" or\r\n6,"a\n"'
+    )
+    texts = ['5" pipe', "a\nb ", 'x "y" \r\n\r\n,z', 'he "said', "yes or", "a\n"]
+    assert [row["text"] for row in read_table(file).rows()] == texts
+
+
 def test_long_tables_are_read_whole(tmp_path: Path) -> None:
     """Behind the rows that are looked at first, cells may go over several lines."""
     text = io.StringIO()

@@ -13,7 +13,7 @@ import numpy as np
 from badge.core.importing import needs
 from badge.core.npz import Array
 from badge.errors import DataError
-from badge.tables.layout import Layout, opened, parsed
+from badge.tables.layout import Layout, check_quotes, opened, parsed
 
 
 def texts(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
@@ -27,9 +27,12 @@ def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Ite
     """The cells of each row. Without `gaps`, empty lines may only follow the last row: positions count rows."""
     width, blank = len(layout.names), 0
     with opened(content, layout.encoding) as stream:
-        reader = parsed(islice(stream, layout.skip, None), layout.delimiter)
+        held: list[str] = []
+        reader = parsed(_noted(islice(stream, layout.skip, None), held), layout.delimiter)
         for row in reader:
             line = layout.skip + reader.line_num
+            check_quotes(held, layout.delimiter, line - len(held), file)
+            held.clear()
             if not row or (len(row) == 1 < width and not row[0].strip()):
                 blank = blank or line
             elif blank and not gaps:
@@ -39,6 +42,12 @@ def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Ite
                 raise DataError(f"{found}: correct it, or give --delimiter")
             else:
                 yield row
+
+
+def _noted(lines: Iterator[str], held: list[str]) -> Iterator[str]:
+    for line in lines:
+        held.append(line)
+        yield line
 
 
 def columns(file: Path, content: bytes, layout: Layout, keep: Collection[str | None] = ()) -> list[Array | list[Any]]:

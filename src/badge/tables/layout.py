@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import IO, TYPE_CHECKING, Literal
 
 from badge.errors import DataError, InputError
@@ -86,6 +87,7 @@ def detect(content: bytes, told: Told = NOTHING, names: Collection[str] | None =
     delimiter = "\t" if told.delimiter in ("tab", "\\t") else told.delimiter or _delimiter(lines[skip:])
     lines_of_top = parsed(iter(lines[skip:]), delimiter)
     next(lines_of_top)
+    check_quotes(lines[skip : skip + lines_of_top.line_num], delimiter, skip, file)
     top, *under = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
     below = [row for row in under if len(row) == len(top)]  # others are refused when the table is read
     decimal = _decimal([top, *below], delimiter)
@@ -117,6 +119,26 @@ def parsed(lines: Iterator[str], delimiter: str) -> Reader:
     """The rows of a table; cells may be of any length."""
     csv.field_size_limit(MOST_CHARACTERS)
     return csv.reader(lines, delimiter=delimiter)
+
+
+def check_quotes(row: Sequence[str], delimiter: str, before: int, file: object) -> None:
+    """A row over several lines: its quoted cells must end with a quote, or one that was not closed took in other rows.
+
+    >>> check_quotes(['1,"two\\n', 'lines"\\n'], ",", 0, "a.csv")
+    """
+    if len(row) < 2:
+        return
+    end = re.escape(delimiter)
+    cell = re.compile(rf'(?:"[^"]*(?:""[^"]*)*" *|(?!")[^{end}\r\n]*)(?:{end}|\r\n?|\n|\Z)')
+    text, at = "".join(row), 0
+    while at < len(text):
+        if (found := cell.match(text, at)) is None:
+            line = before + 1 + bisect_right(list(accumulate(map(len, row))), at)
+            begun = f"{file}: the cell that begins with a quote on line {line} does not end with one"
+            raise DataError(
+                f'{begun}: close it; if the quote is part of the text, write """ at its start and " at its end'
+            )
+        at = found.end()
 
 
 def encoding_of(content: bytes, file: object = "the file") -> str:
