@@ -56,6 +56,18 @@ def test_lengths_do_not_matter(strategy: object) -> None:
     assert strategy(out, 8, RNG(0), labeled=done).tolist() == strategy(scaled, 8, RNG(0), labeled=done).tolist()  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("strategy", ["uherding", "maxherding", "probcover", "auto"])
+@pytest.mark.parametrize("small", [True, False])
+def test_lengths_that_are_no_numbers_are_refused(strategy: str, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory, and when rows are scaled as they are read."""
+    monkeypatch.setattr("badge.features.dense.small", lambda rows: small)
+    out, done = outputs(100), outputs(5, seed=2)
+    far = badge.Outputs(out.probabilities, out.embeddings.double() * 1e200)
+    for pool, labeled in ((far, None), (far, done), (out, far[:5])):
+        with pytest.raises(badge.errors.InputError, match="squared norms overflow float64: scale the embeddings down"):
+            badge.select_from(pool, k=3, strategy=strategy, labeled=labeled)
+
+
 @pytest.mark.parametrize("strategy", [uherding, maxherding, probcover])
 def test_labelled_examples_are_covered(strategy: object) -> None:
     """A copy of a labelled example adds nothing, so that it is picked last."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from badge.core.arrays import as_tensor, check_finite
 from badge.core.rows import RowSource, small
-from badge.features.rows import Features, index_of
+from badge.features.rows import Features, check_norms, index_of
 from badge.outputs import Outputs
 from badge.outputs.checks import check_matrix, check_scale
 
@@ -72,6 +72,9 @@ def scaled(x: Tensor) -> Tensor:
     """Rows of length 1, in float32 or float64."""
     unit = x.to(torch.float64, copy=True)
     length = torch.linalg.vector_norm(unit, dim=1, keepdim=True)
+    if x.dtype == torch.float64 and len(x):  # squares of other numbers do not overflow
+        longest = float(length.max())
+        check_norms(longest * longest, x.dtype)
     unit.div_(length.masked_fill_(length == 0, 1.0))  # in place: fresh memory takes longer
     return unit if x.dtype == torch.float64 else unit.float()
 
