@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import subprocess
 import sys
 from collections.abc import Callable
@@ -114,9 +116,46 @@ def test_files_of_classes_in_any_usual_encoding(tmp_path: Path, encoding: str) -
     assert about["gelöst"]["description"] == "erledigt"
 
 
+TABLE_OF_CLASSES = "name,description,key\ngood,liked,g\nbad,,\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv.xz", lzma.compress(TABLE_OF_CLASSES.encode())),
+        ("a.csv.gz", gzip.compress(TABLE_OF_CLASSES.encode())),
+        ("a.CSV", TABLE_OF_CLASSES.encode()),
+        ("a.tsv", TABLE_OF_CLASSES.replace(",", "\t").encode()),
+        ("a.jsonl", b'{"name": "good", "description": "liked", "key": "g"}\n{"name": "bad", "key": null}\n'),
+    ],
+    ids=["xz", "gz", "upper case", "tsv", "jsonl"],
+)  # fmt: skip
+def test_classes_in_any_table(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    about = {"good": {"description": "liked", "key": "g"}, "bad": {}}
+    assert classes_of(str(tmp_path / name)) == (["good", "bad"], about)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name,key\na,1\nb,2\na,3\n", "the class 'a' is there twice"),
+        ("name,key\na,x\nb,y\nc,y\n", "the key 'y' is there twice"),
+        ("good\nbad\n", r"has no column 'name': it has 'good'; .* a list of names is a .txt file"),
+        ("class,key\na,1\nb,2\n", "has no column 'name': it has 'class', 'key'"),
+    ],
+)
+def test_tables_of_classes_that_cannot_be_meant(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        classes_of(str(tmp_path / "a.csv"))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda folder: classes_of("nofile.txt"), "--classes nofile.txt: there is no such file"),
+        (lambda folder: classes_of("good,bad,good"), "the class 'good' is there twice"),
         (lambda folder: open_source(folder / "nothing.csv"), "there is no"),
         (open_source, "holds 0 images"),
         (lambda folder: open_source(two_texts(folder), text="review"), "no such column"),

@@ -16,7 +16,7 @@ DEFAULT = "auto for up to 20,000 texts, else badge"
 
 def label(
     path: Annotated[Path, Argument(help="A .csv, .tsv, .xlsx, .jsonl, .parquet or .txt file, or a folder of images.")],
-    classes: Annotated[str, Option(help="Names with commas, a file, or a .csv with name, description, key, colour.")],
+    classes: Annotated[str, Option(help="Names with commas, a file, or a table with name, description, key, colour.")],
     text: Annotated[str | None, Option(help='Column with the text. (default: "text" if there is one)')] = None,
     id: Annotated[str | None, Option(help='Column with the ids. (default: "id" if there is one)')] = None,
     label_column: Annotated[str | None, Option("--label", help="Column with labels that exist already.")] = None,

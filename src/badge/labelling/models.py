@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from badge.labelling.reducing import IntArray, reduction, spread
 from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
-from badge.tables import Told, read_lines, read_table
+from badge.tables import Told, first_few, is_table, read_lines, read_table
 from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
@@ -240,7 +241,7 @@ def _number(value: Any) -> float | None:
 def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     """The classes of `--classes`: names with commas between them, a file with one a line, or a table.
 
-    The table is a .csv file with the column `name` and, if it has them, `description`, `key` and `colour`.
+    The table (csv, tsv, jsonl, …) has the column `name` and, if it has them, `description`, `key` and `colour`.
 
     >>> classes_of("good, bad,unclear")[0]
     ['good', 'bad', 'unclear']
@@ -248,19 +249,34 @@ def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
     path = Path(given)
     about: dict[str, dict[str, str]] = {}
     is_file = len(path.name.encode()) <= LONGEST and path.is_file()  # a list of classes may be longer than a name
-    if path.suffix == ".csv" and is_file:
-        table = read_table(path, Told(header=True), what="--classes")
-        rows = [{name.strip(): (value or "").strip() for name, value in row.items()} for row in table.rows()]
-        if not rows or "name" not in rows[0]:
-            raise InputError(f"{given} has no column “name”: its columns are name, description, key, colour")
-        names = [row["name"] for row in rows if row["name"]]
+    if is_file and is_table(path):
+        rows = _rows_of_classes(path)
+        names = [row["name"] for row in rows]
         about = {row["name"]: _about(row, path) for row in rows}
     else:
         lines = read_lines(path, what="--classes") if is_file else given.split(",")
         names = [name.strip() for name in lines if name.strip()]
-    if len(names) < 2 or len(set(names)) != len(names):
+    if len(names) == 1 and path.suffix and not is_file:
+        raise InputError(
+            f"--classes {given}: there is no such file; a list of classes needs at least 2 different names"
+        )
+    if len(names) < 2:
         raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
+    for what, values in (("class", names), ("key", [one["key"] for one in about.values() if "key" in one])):
+        if twice := [value for value, count in Counter(values).items() if count > 1]:
+            raise InputError(f"--classes: the {what} {first_few(twice[:1])} is there twice: each needs its own")
     return names, about
+
+
+def _rows_of_classes(path: Path) -> list[dict[str, str]]:
+    table = read_table(path, Told(header=True), what="--classes")
+    names = [name.strip() for name in table.names]
+    if "name" not in names:
+        found = f"{path} has no column 'name': it has {first_few(names)}"
+        raise InputError(f"{found}; columns are name, description, key, colour, and a list of names is a .txt file")
+    columns = [["" if value is None else str(value).strip() for value in column] for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [row for row in rows if row["name"]]
 
 
 def _about(row: dict[str, str], path: Path) -> dict[str, str]:
