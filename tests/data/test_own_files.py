@@ -62,12 +62,34 @@ def test_a_split_that_the_file_has(tmp_path: Path) -> None:
         ),
         ("a,label\n1,x\n2,\n", {}, r"has no 'label' in row 1 \(counted from 0\)"),
         ("a,label,split\n1,x,train\n2,y,train\n", {}, "says train or test; both are needed"),
+        (
+            "a,label,split\n1,x,train\n2,y,test\n3,x,dev\n",
+            {},
+            r"row 2 \(counted from 0\): split is dev: write train or test",
+        ),
+        (
+            "a,label,split\n1,x,train\n2,y,\n3,x,test\n",
+            {},
+            r"row 1 \(counted from 0\): split is empty: write train or test",
+        ),
+        (
+            "text,label\n" + "a,x\n!,y\n" * 10,
+            {},
+            "no text to train on has a word of two or more letters.*: give --encoder",
+        ),
     ],
 )
 def test_files_that_cannot_be_run(content: str, options: dict[str, str], message: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         data.load_file(str(tmp_path / "a.csv"), 0, **options)
+
+
+def test_a_text_that_is_missing_is_no_word(tmp_path: Path) -> None:
+    rows = [{"text": "good film", "label": "a"}, {"text": "dull film", "label": "b"}] * 10
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"text": None, "label": "a"}])))
+    with pytest.raises(DataError, match=r"has no 'text' in row 20 \(counted from 0\): a run needs the text"):
+        data.load_file(str(tmp_path / "a.jsonl"))
 
 
 def test_a_class_may_be_called_none(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_missing_and_damaged_files_say_so(folder: Path) -> None:
         (b"not an archive", r"trec\.jsonl\.xz cannot be read"),
         (lzma.compress(b'{"split": "train"}\n'), "line 1: needed are split, label and text"),
         (lzma.compress(b'{"split": "train", "label": "a", "text": "b"}\n'), "has no line with split 'test'"),
+        (lzma.compress(b'{"split": "dev", "label": "a", "text": "b"}\n'), "line 1: split is dev: write train or test"),
     ):
         (folder / "trec.jsonl.xz").write_bytes(content)
         with pytest.raises(DataError, match=message):

@@ -74,7 +74,7 @@ def load_file(
     names = sorted(set(said))
     y = np.searchsorted(names, said).astype(np.int64)
     train, test = _split(table.column(SPLIT) if SPLIT in table.names else None, y, seed, path)
-    words = None if text is None else [str(value) for value in table.column(text)]
+    words = None if text is None else _texts(table.column(text), text, path)
     if words is not None and encode is None:
         parts = texts.embedded([words[i] for i in train], [words[i] for i in test])
     else:
@@ -86,10 +86,18 @@ def load_file(
 def _split(said: list[Any] | None, y: Array, seed: int, path: Path) -> tuple[Array, Array]:
     if said is None:
         return prepare.split(y, seed, TEST_SHARE, len(y))
-    found = tuple(np.flatnonzero([str(value).strip() == part for value in said]) for part in ("train", "test"))
+    parts = np.array([texts.part_of(value, f"{path}, row {row} (counted from 0)") for row, value in enumerate(said)])
+    found = tuple(np.flatnonzero(parts == part) for part in texts.PARTS)
     if not len(found[0]) or not len(found[1]):
         raise DataError(f"{path}: the column {SPLIT!r} says train or test; both are needed")
     return found[0], found[1]
+
+
+def _texts(values: list[Any], column: str, path: Path) -> list[str]:
+    if None in values:
+        where = f"no {column!r} in row {values.index(None)} (counted from 0)"
+        raise DataError(f"{path} has {where}: a run needs the text of every example")
+    return [str(value) for value in values]
 
 
 def _numbers(table: Table, without: tuple[str, ...], path: Path) -> Array:

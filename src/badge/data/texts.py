@@ -15,9 +15,11 @@ from badge.core.importing import needs
 from badge.core.npz import Array
 from badge.data.files import find
 from badge.data.sources import Arrays
-from badge.errors import DataError
+from badge.errors import DataError, in_short
 from badge.tables import read_table
 
+#: What the column "split" says.
+PARTS = ("train", "test")
 #: Columns of the vectors.
 DIMENSIONS = 256
 
@@ -48,8 +50,8 @@ def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
     rows = _rows(path)
     names = sorted({str(row["label"]) for row in rows})
     texts, labels = {}, {"class_names": np.array(names)}
-    for part in ("train", "test"):
-        some = [row for row in rows if row["split"] == part]
+    for part in PARTS:
+        some = [row for row in rows if str(row["split"]).strip() == part]
         if not some:
             raise DataError(f"{path} has no line with split {part!r}")
         texts[part] = [str(row["text"]) for row in some]
@@ -62,7 +64,18 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, start=1):
         if any(row.get(name) is None for name in ("split", "label", "text")):
             raise DataError(f"{path}, line {number}: needed are split, label and text")
+        part_of(row["split"], f"{path}, line {number}")
     return rows
+
+
+def part_of(said: Any, where: str) -> str:
+    """The part that a row belongs to; a row of neither would be lost."""
+    part = "" if said is None else str(said).strip()
+    if part not in PARTS:
+        raise DataError(
+            f"{where}: split is {in_short(part, 40) if part else 'empty'}: write train or test, or take it out"
+        )
+    return part
 
 
 def embedded(train: Sequence[str], test: Sequence[str], dimensions: int = DIMENSIONS) -> tuple[Array, Array]:
@@ -76,7 +89,13 @@ def embedded(train: Sequence[str], test: Sequence[str], dimensions: int = DIMENS
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.utils.extmath import randomized_svd
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype=np.float64)
-    table = words.fit_transform(train)
+    try:
+        table = words.fit_transform(train)
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        none = "no text to train on has a word of two or more letters, and the vectors count words"
+        raise DataError(f"{none}: give --encoder", in_python="pass encode=") from None
     _, _, directions = randomized_svd(table, min(dimensions, *table.shape), random_state=0)
     found = [(part @ directions.T).astype(np.float32) for part in (table, words.transform(test))]
     return found[0], found[1]
