@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import badge
 from badge.cli import app
 from badge.errors import InputError, JournalError
+from badge.labelling import command
 from badge.labelling.board import Board
 from badge.labelling.lending import Loans
 from badge.labelling.models import Texts
@@ -375,3 +376,21 @@ def test_a_corrected_label_keeps_what_the_model_had_predicted_in_the_files(tmp_p
     learner.relabel(row.id, "bad" if row.label == "good" else "good", by="ann")
     (found,) = [one for one in Board(learner, Items(source), 1, None).exported() if one["id"] == row.id]
     assert row.predicted is not None and found["predicted"] == row.predicted and found["label"] != row.label
+
+
+def test_the_address_is_said_when_the_server_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens the address at once is not refused, and a second server does not get the port."""
+    seen: list[str] = []
+
+    def opened(people: People, key: str, home: str) -> None:
+        host, port = home.removeprefix("http://").rsplit(":", 1)
+        socket.create_connection((host, int(port)), timeout=5).close()
+        with pytest.raises(InputError, match=f"cannot listen on {host}, port {port}"):
+            command._listening(host, int(port))
+        seen.append(home)
+
+    monkeypatch.setattr(command, "_say_links", opened)
+    monkeypatch.setattr("badge.labelling.server.serve", lambda app, session, *rest: session.close())
+    (tmp_path / "a.csv").write_text("text\nfine\ndull\nlong\n")
+    command.run(open_source(tmp_path / "a.csv"), command.Options("good,bad", tmp_path / "a.jsonl", port=0))
+    assert len(seen) == 1

@@ -228,6 +228,7 @@ def _listening(host: str, port: int) -> socket.socket:
     listen.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listen.bind((host, port))
+        listen.listen()  # before the address is said: whoever opens it at once waits, and is not refused
     except OSError as error:
         listen.close()
         raise InputError(f"cannot listen on {host}, port {port}: {error.strerror}; --port 0 takes a free one") from None
