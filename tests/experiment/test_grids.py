@@ -76,7 +76,10 @@ BASE: dict[str, Any] = {"data": "digits", "model": "mlp", "batch_size": 10, "str
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({**BASE, "batchsize": 3}, "unknown key 'batchsize'; known: pairs, data, model, batch_size"),
+        (
+            {**BASE, "batchsize": 3},
+            r"unknown key 'batchsize': did you mean batch_size\? Known: pairs, data, model, batch_size",
+        ),
         ({k: v for k, v in BASE.items() if k != "model"}, "the key 'model' is missing"),
         ({**BASE, "pairs": ["digits/mlp"]}, "give pairs, or data and model, not both"),
         ({"pairs": ["digits"], "batch_size": 1, "strategy": "rand"}, "a pair is written data/model"),

@@ -19,7 +19,7 @@ from typing import Any
 
 from badge.core.names import path_of
 from badge.core.numbers import whole
-from badge.errors import InputError
+from badge.errors import InputError, UnknownNameError
 from badge.experiment.cell import Cell
 
 if sys.version_info >= (3, 11):
@@ -107,7 +107,7 @@ def _ordered(found: Sequence[Cell]) -> list[Cell]:
 
 def _block(block: Mapping[str, Any]) -> list[Cell]:
     if unknown := sorted(set(block) - {*AXES, *PLAIN}):
-        raise InputError(f"unknown key {unknown[0]!r}; known: {', '.join([*AXES, *PLAIN])}")
+        raise UnknownNameError("key", str(unknown[0]), [*AXES, *PLAIN])
     plain = {key: block[key] for key in PLAIN if key in block}
     first = [None if name == "rand" else name for name in _list(block, "first")] if "first" in block else [None]
     axes = (_pairs(block), _list(block, "batch_size"), _seeds(block), first, _list(block, "strategy"))
