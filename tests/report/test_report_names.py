@@ -114,7 +114,10 @@ def test_parquet_and_several_places(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert back.to_pandas().equals(table)
     assert CliRunner().invoke(app, ["report", "a.csv", "b.csv", "--out", "r"]).exit_code == 0
     refused = CliRunner().invoke(app, ["export", "a.csv", "-o", "all.xlsx"])
-    assert "a table is written as .csv, .csv.gz or .parquet" in str(refused.exception) and not Path("all.xlsx").exists()
+    assert (
+        "a table is written as .csv, .csv.gz, .csv.xz or .parquet" in str(refused.exception)
+        and not Path("all.xlsx").exists()
+    )
     Path("no.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(DataError, match=r"no.parquet is not a flat table of results in parquet"):
         stats.load("no.parquet")

@@ -178,20 +178,21 @@ def test_rounds_below_the_training_target_are_counted() -> None:
     assert stats.capped_notes(Results.of({**table, "train_accuracy": [0.995] * n})) == []
 
 
-def test_compressed_tables(small: Results, tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", ["a.csv.gz", "a.csv.xz"])
+def test_compressed_tables(packed: str, small: Results, tmp_path: Path) -> None:
     """The same rows, the same bytes: what is kept in a repository changes only where the results do."""
-    for name in ("a.csv", "a.csv.gz", "b.csv.gz"):
+    again = packed.replace("a.", "b.")
+    for name in ("a.csv", packed, again):
         stats.write(small, tmp_path / name)
-    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
-    assert (tmp_path / "a.csv.gz").stat().st_size < (tmp_path / "a.csv").stat().st_size / 2
-    plain, packed = (stats.load(tmp_path / name) for name in ("a.csv", "a.csv.gz"))
-    assert (plain.test_accuracy == packed.test_accuracy).all() and plain.runs == packed.runs
-    (tmp_path / "a.csv.gz").write_bytes((tmp_path / "a.csv.gz").read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"a\.csv\.gz is damaged"):
-        stats.load(tmp_path / "a.csv.gz")
-    (tmp_path / "a.csv.gz").write_text("data,model")
-    with pytest.raises(DataError, match=r"a\.csv\.gz is damaged"):
-        stats.load(tmp_path / "a.csv.gz")
+    file = tmp_path / packed
+    assert file.read_bytes() == (tmp_path / again).read_bytes()
+    assert file.stat().st_size < (tmp_path / "a.csv").stat().st_size / 2
+    plain, unpacked = stats.load(tmp_path / "a.csv"), stats.load(file)
+    assert (plain.test_accuracy == unpacked.test_accuracy).all() and plain.runs == unpacked.runs
+    for damaged in (file.read_bytes()[:-20], b"data,model"):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=rf"{packed} is damaged"):
+            stats.load(file)
 
 
 def test_journals_that_were_interrupted(tmp_path: Path) -> None:

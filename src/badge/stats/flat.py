@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import lzma
+from collections.abc import Callable
 from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
@@ -22,10 +24,13 @@ from badge.stats.results import Results, check_results
 #: Rows of a CSV file that are read at once.
 PIECE = 10_000
 PARQUET = (".parquet", ".pq")
+#: How compressed CSV is opened.
+OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table that `load` reads, in the format of the name: .parquet, .csv, .csv.gz; CSV without an ending.
+    """Write the flat table that `load` reads, in the format of the name: .parquet, .csv, .csv.gz, .csv.xz; CSV without
+    an ending.
 
     It has the required columns, and the optional ones that hold anything.
 
@@ -44,14 +49,16 @@ def write(results: Results, path: str | Path) -> None:
     Results(6 runs of 2 strategies in 1 setting, 30 rows)
     """
     name = path_of(path, "the table").name.lower()
-    if not name.endswith((*PARQUET, ".csv", ".csv.gz")) and "." in name:
-        raise InputError(f"{path}: a table is written as .csv, .csv.gz or .parquet")
+    if not name.endswith((*PARQUET, ".csv", ".csv.gz", ".csv.xz")) and "." in name:
+        raise InputError(f"{path}: a table is written as .csv, .csv.gz, .csv.xz or .parquet")
     check_results(results)
     columns = {n: held for n, held in results.columns.items() if n in REQUIRED or not np.isnan(held).all()}
     content = _parquet(columns) if name.endswith(PARQUET) else _csv(columns)
+    content = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+    content = lzma.compress(content) if name.endswith(".xz") else content
     folder_for(Path(path).parent)
     with replacing(path, binary=True) as file:  # the same rows, the same bytes
-        file.write(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+        file.write(content)
 
 
 def _csv(columns: dict[str, NDArray[Any]]) -> bytes:
@@ -106,7 +113,7 @@ def _cell(value: float) -> str:
 def load_csv(path: Path, progress: bool) -> Results:
     how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
     with (
-        gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how) as file,
+        OPEN.get(path.suffix.lower(), open)(path, **how) as file,
         bar("reading results (rows)", total=None, enabled=progress) as advance,
     ):
         reader = csv.reader(file)

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import lzma
 import warnings
 import zlib
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ _KINDS = "a folder of journals, a journal (.jsonl) or a flat table (.csv, .parqu
 
 
 def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> Results:
-    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, of one flat table (CSV, .csv.gz or
-    parquet), or of several of these together.
+    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, of one flat table (CSV, .csv.gz,
+    .csv.xz or parquet), or of several of these together.
 
     Args:
         source: a folder, a file, or a list of these.
@@ -92,7 +93,7 @@ def _load_table(path: Path, progress: bool) -> Results:
         return load_csv(path, progress)
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a CSV file in UTF-8: {error}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
         raise DataError(f"{path} is damaged: {error}") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
