@@ -35,10 +35,9 @@ def collect_runs(runs: Path, grids: Sequence[Path], table: Path = TABLE, about: 
     found, picks = _commits(runs)
     said["picks"] = sorted({*said.get("picks", []), *picks})
     said["commits"] = sorted({*said.get("commits", []), *(commit for commits in found.values() for commit in commits)})
-    said["by_setting"] = {
-        **said.get("by_setting", {}),
-        **{setting: sorted(commits) for setting, commits in found.items()},
-    }
+    by_setting = said.setdefault("by_setting", {})
+    for setting, commits in found.items():
+        by_setting[setting] = sorted({*by_setting.get(setting, ()), *commits})
     about.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return f"{len(added)} runs added, {len(known) + len(added)} of {len(cells)} cells are in {table.name}"
 

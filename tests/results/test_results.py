@@ -99,17 +99,20 @@ def test_a_second_machine_adds_its_cells(made: Path, tmp_path: Path) -> None:
     """What is in the table stays, journals or not; what has ended since is added."""
     table, about = tmp_path / "runs.csv.gz", tmp_path / "about.json"
     table.write_bytes((made / "runs.csv.gz").read_bytes())
-    about.write_bytes((made / "about.json").read_bytes())
     whole = Results.of(
         fake_grid(pairs=[("mnist", "mlp")], batch_sizes=[100], strategies=tuple(SPEED), seeds=3, rounds=15, seed=9)
     )
+    (setting,) = {str(run.setting) for run in whole.runs}
+    known = json.loads((made / "about.json").read_text(encoding="utf-8"))
+    about.write_text(json.dumps(known | {"by_setting": {setting: ["older"]}}), encoding="utf-8")
     write_journals(whole, tmp_path / "runs")
     before = stats.load(table)
     for path in (tmp_path / "runs").glob("*-badge-*.jsonl"):
         first, *rest = ({k: v for k, v in e.items() if k not in ("n", "sum")} for e in journal.read(path))
-        write_journal(path, first | {"versions": {"picks": "7"}}, *rest)
+        write_journal(path, first | {"versions": {"picks": "7"}, "git": "newer"}, *rest)
     assert collect_runs(tmp_path / "runs", [made / "grid.toml"], table, about).startswith("9 runs added, 54 of 54")
-    assert json.loads(about.read_text(encoding="utf-8"))["picks"] == ["7", "before 1"]
+    said = json.loads(about.read_text(encoding="utf-8"))
+    assert said["picks"] == ["7", "before 1"] and said["by_setting"] == {setting: ["newer", "older"]}
     after = stats.load(table)
     kept = [(run.setting, run.strategy, run.seed) for run in before.runs]
     for run in after.runs:
