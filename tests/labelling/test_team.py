@@ -325,7 +325,7 @@ def test_skip_a_labelled_item_comment_flag_and_change_many(visit: Visit, served:
 def test_long_texts_say_so_and_the_classes_stay_on_the_screen(visit: Visit, served: Serve) -> None:
     server = served(0, "--classes", "good,bad", rows=[{"text": f"{i} " + "word " * 2000} for i in range(4)])
     ann = visit(server.url)
-    assert ann.page.is_visible("text=More below")
+    ann.page.wait_for_selector("text=More below")  # it appears in the next frame
     ann.page.keyboard.press("Space")
     ann.page.wait_for_function("() => document.querySelector('#item .long').scrollTop > 100")
     server.kill()
