@@ -42,7 +42,7 @@ def test_every_format_is_read(run: Any, tmp_path: Path) -> None:
 
 
 def test_npy_stays_on_disk(run: Any) -> None:
-    from badge.cli.columns import read_numbers
+    from badge.cli.pool import read_numbers
 
     for patterns in ((), ("*",)):
         assert isinstance(read_numbers(Path("z.npy"), "embeddings", patterns).values, np.memmap)

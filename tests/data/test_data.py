@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import badge
-from badge.data import Dataset, arff, files, prepare
+from badge.data import Dataset, files, prepare, sources
 from badge.errors import DataError, InputError, UnknownNameError
 
 SHARED = Path(os.environ.get("BADGE_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -311,7 +311,7 @@ ARFF = """% a comment
 
 
 def test_arff() -> None:
-    table = arff.read(ARFF.splitlines())
+    table = sources.read_arff(ARFF.splitlines())
     assert table.columns["x box"].tolist() == [1, 2, 3]
     assert table.columns["y-bar"].tolist() == [2.5, -1000, 0]
     assert table.categories == {"piece": ["king, white", "rook", "it"]}
@@ -319,8 +319,8 @@ def test_arff() -> None:
 
 
 def test_arff_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arff, "BLOCK", 2)
-    assert arff.read(ARFF.splitlines()).columns["piece"].tolist() == [0, 2, 1]
+    monkeypatch.setattr(sources, "BLOCK", 2)
+    assert sources.read_arff(ARFF.splitlines()).columns["piece"].tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_arff_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_arff_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises((DataError, ValueError, KeyError), match=message):  # `fetch` makes one line of each
-        arff.read(text.splitlines())
+        sources.read_arff(text.splitlines())
 
 
 def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,5 +90,6 @@ def test_missing_and_damaged_files_say_so(folder: Path) -> None:
 @pytest.mark.skipif(not (SHARED / "trec.jsonl.xz").is_file(), reason="no trec.jsonl.xz: set BADGE_DATA")
 def test_real_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BADGE_DATA", str(SHARED))
-    rows = texts._rows(SHARED / "trec.jsonl.xz")
-    assert len(rows) == 5952 and {row["label"] for row in rows} == {"ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"}
+    parts, labels = texts.read(SHARED / "trec.jsonl.xz")
+    assert sum(map(len, parts.values())) == 5952
+    assert labels["class_names"].tolist() == ["ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"]

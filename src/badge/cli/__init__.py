@@ -7,13 +7,11 @@ from contextlib import nullcontext
 import typer
 
 from badge.cli.journal import app as journal
-from badge.cli.label import label
-from badge.cli.label_studio import label_studio
-from badge.cli.once import Once
+from badge.cli.label import label, label_studio
+from badge.cli.options import Once, strategies
 from badge.cli.report import export, report
 from badge.cli.run import demo, grid, run
 from badge.cli.select import select
-from badge.cli.strategies import strategies
 from badge.core.writing import standard_output
 from badge.errors import BadgeError, NoCandidatesError
 

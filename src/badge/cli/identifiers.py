@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +14,6 @@ from badge.tables import Array, first_few, is_table, read_lines, read_table
 ID_NAMES = ("id", "ids", "name", "names", "file", "filename", "path", "image", "key", "uuid", "example")
 POSITION_NAMES = ("position", "positions", "index", "row", "idx", "id", "ids")
 INDEX = ("", "unnamed: 0")
-
-
-class Excluded(NamedTuple):
-    """Positions that have labels already, and notes on the files that named them."""
-
-    positions: Array
-    notes: list[str]
 
 
 def read_ids(file: Path, rows: int, id_column: str | None) -> list[str]:
@@ -48,8 +40,8 @@ def check_ids(names: Sequence[str], source: str, one_a_line: bool) -> None:
 
 def excluded(
     files: Sequence[Path], names: list[str] | None, rows: int, id_column: str | None, strict: bool
-) -> Excluded:
-    """The union of what all files name: positions, or identifiers where the pool has them."""
+) -> tuple[Array, list[str]]:
+    """The positions that all files together name, by identifiers where the pool has them; and notes on the files."""
     found: set[int] = set()
     notes: list[str] = []
     where = None if names is None else {name: i for i, name in enumerate(names)}
@@ -70,7 +62,7 @@ def excluded(
             if strict or not there:
                 raise InputError(some)
             notes.append(some)
-    return Excluded(np.array(sorted(found), dtype=np.int64), notes)
+    return np.array(sorted(found), dtype=np.int64), notes
 
 
 def _position(cell: str, file: Path, rows: int) -> int:

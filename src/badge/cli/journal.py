@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from badge.cli.once import Once
+from badge.cli.options import Once
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, JournalError
 

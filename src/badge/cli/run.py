@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from badge.cli.strategies import Strategies, names_of
+from badge.cli.options import Strategies, names_of
 from badge.core import catalog
 
 if TYPE_CHECKING:

@@ -1,29 +1,22 @@
 """`badge select`: what to label next, from files."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
 import sys
-from contextlib import AbstractContextManager
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from typer import Option
 
-from badge.cli.strategies import Delimiter, Encoding, Header, Strategy
+from badge.cli.options import Delimiter, Encoding, Header, Strategy, names_of
 from badge.core import catalog
+from badge.core.numbers import whole
 from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
-
-if TYPE_CHECKING:
-    from badge.cli.pool import Pool
-    from badge.cli.request import Files
-    from badge.strategies.explain import Explanation
-
 
 NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads and not row.passes))
 ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz, .xz), xlsx, parquet"
@@ -40,8 +33,41 @@ def _file(help: str, *names: str, metavar: str = "FILE") -> Any:
     return Option(*names, metavar=metavar, help=help, show_default=False)
 
 
-def _columns(help: str) -> Any:
-    return _file(help, metavar="NAMES")
+_columns = partial(_file, metavar="NAMES")
+
+
+class Files(NamedTuple):
+    """The files of a pool and what was said about them; `kind` is "labeled-" if they are of labelled examples."""
+
+    probabilities: Path | None
+    logits: Path | None
+    embeddings: Path | None
+    probability_columns: list[str]
+    embedding_columns: list[str]
+    id_column: str | None
+    layout: tuple[bool | None, str | None, str | None]  #: header, delimiter, encoding
+    kind: str = ""
+    multilabel: bool = False
+
+    def __bool__(self) -> bool:
+        return any(file is not None for file in self[:3])
+
+    @property
+    def scores(self) -> Path | None:
+        return self.probabilities or self.logits
+
+    def check(self, without_embeddings: bool, without_scores: bool) -> None:
+        """Refuse files that are missing, as options or on disk."""
+        if self.probabilities is not None and self.logits is not None:
+            raise InputError(f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one of them")
+        missing = "probabilities" if self.scores is None and not without_scores else None
+        if missing is None and self.embeddings is None and not without_embeddings:
+            missing = "embeddings"
+        if missing is not None:
+            raise InputError(f"--{self.kind}{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
+        for name, file in zip(self._fields, self[:3], strict=False):
+            if file is not None and not file.exists():
+                raise InputError(f"{name}: there is no file {file}")
 
 
 def select(
@@ -93,13 +119,18 @@ def select(
         badge select --logits all.csv --probability-columns 'c*' --embeddings all.csv --embedding-columns 'e*'
         --id-column file --exclude labels.csv -k 100
     """
-    from badge.cli.request import Files, check_request
-
-    said = _words(probability_columns), _words(embedding_columns), id_column, (header, delimiter, encoding)
+    said = names_of(probability_columns), names_of(embedding_columns), id_column, (header, delimiter, encoding)
     files = Files(probabilities, logits, embeddings, *said, multilabel=multilabel)
     of_labeled = Files(labeled_probabilities, labeled_logits, labeled_embeddings, *said, "labeled-", multilabel)
-    check_request(k, seed, strategy, bias, files, of_labeled, outputs, exclude or [], ids)
-    for file in (probabilities, logits, embeddings, ids, *(exclude or []), *of_labeled[:3]):
+    excluding = exclude or []
+    catalog.check_name(strategy)
+    whole(k, "k")
+    whole(seed, "seed", least=0)
+    _check_files(strategy, bias, files, of_labeled, outputs, bool(exclude))
+    for option, file in (("--ids", ids), *(("--exclude", file) for file in excluding)):
+        if file is not None and not file.exists():
+            raise InputError(f"{option}: there is no file {file}")
+    for file in (probabilities, logits, embeddings, ids, *excluding, *of_labeled[:3]):
         if output is not None and file is not None and output.is_file() and output.samefile(file):
             raise InputError(f"--output {output} is one of the files that are read: name another")
     if form is not Format.lines and files and (embeddings is None or files.scores is None):
@@ -108,70 +139,76 @@ def select(
         raise InputError(f"--format {form.value} says why each was picked, by its gradient: {needs}")
     import badge
     from badge.cli.identifiers import check_ids, excluded, read_ids
-    from badge.cli.pool import read_pool
+    from badge.cli.pool import Pool, read_pool
 
-    pool = _pool(files, outputs, named=ids is not None)
-    notes, understood = pool.notes, pool.understood
+    if outputs is None:
+        pool = read_pool(files, named=ids is not None)
+    else:
+        loaded = badge.Outputs.load(outputs)
+        if multilabel and not loaded.multilabel:
+            raise InputError(f"--multilabel: {outputs} holds one label per example: predict it again for several")
+        pool = Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [], [])
+    notes, understood, size = pool.notes, pool.understood, len(pool.outputs)
     if ids is not None and id_column is not None and pool.ids is not None:
         raise InputError("--ids and --id-column both name the examples: give one of them")
-    names = pool.ids if ids is None else read_ids(ids, len(pool.outputs), id_column)
+    names = pool.ids if ids is None else read_ids(ids, size, id_column)
     if names is not None:
         check_ids(names, f"--ids {ids}" if ids else "the column of identifiers", form is Format.lines)
-    done = excluded(exclude or [], names, len(pool.outputs), id_column, strict)
-    if len(done.positions) == len(pool.outputs):
-        raise NoCandidatesError(f"no candidates left: all {len(pool.outputs)} examples of the pool are excluded")
+    done, gone = excluded(excluding, names, size, id_column, strict)
+    if len(done) == size:
+        raise NoCandidatesError(f"no candidates left: all {size} examples of the pool are excluded")
     labeled = None
     if of_labeled:
         read = read_pool(of_labeled._replace(id_column=None))
         labeled, notes, understood = read.outputs, notes + read.notes, understood + read.understood
-    taken = done.positions if exclude else None
-    picks = badge.select_from(pool.outputs, k, strategy, seed, labeled, taken, bias)
-    for line in [*understood, *(f"note: {note}" for note in [*notes, *done.notes])]:
+    picks = badge.select_from(pool.outputs, k, strategy, seed, labeled, done if exclude else None, bias)
+    for line in [*understood, *(f"note: {note}" for note in [*notes, *gone])]:
         print(line, file=sys.stderr)
-    if form is Format.lines:
-        with _target(output) as stream:
+    why = None if form is Format.lines else badge.explain(pool.outputs, picks)
+    with standard_output() if output is None else replacing(output) as stream:
+        if why is None:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())
-        return
-    head = {"strategy": strategy, "seed": seed, "k": k, "pool": len(pool.outputs)}
-    _write_reasons(badge.explain(pool.outputs, picks), names, head if form is Format.json else None, output)
-
-
-def _write_reasons(why: Explanation, names: list[str] | None, head: dict[str, Any] | None, output: Path | None) -> None:
-    """Write why each example was picked: as JSON below `head`, or as csv."""
-    rows = _rows(why.rows(), names)
-    with _target(output) as stream:
-        if head is None:
+            return
+        rows = [
+            {"rank": rank, **({} if names is None else {"id": names[row["position"]]}), **_finite(row)}
+            for rank, row in enumerate(why.rows())
+        ]
+        if form is Format.csv:
             writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
         else:
-            head |= {"mean_norm": _number(why.mean_norm), "log_det": _number(why.log_det)}
+            batch = _finite({"mean_norm": why.mean_norm, "log_det": why.log_det})
+            head = {"strategy": strategy, "seed": seed, "k": k, "pool": size, **batch}
             json.dump({**head, "picks": rows}, stream, indent=1, allow_nan=False)
             stream.write("\n")
 
 
-def _pool(files: Files, outputs: Path | None, named: bool) -> Pool:
-    from badge.cli.pool import Pool, read_pool
-    from badge.outputs import Outputs
-
+def _check_files(
+    strategy: str, bias: bool, files: Files, of_labeled: Files, outputs: Path | None, exclude: bool
+) -> None:
+    """Refuse what can be known without torch, which takes seconds to load: files that are missing or one too many."""
+    listed = strategy in catalog.STRATEGIES
+    spec = catalog.spec(strategy) if listed else catalog.Spec(strategy, picks="")  # your own may read everything
+    if bias and listed:
+        catalog.check_bias(strategy, spec.bias)
+    no_embeddings, no_scores = "embeddings" not in spec.reads, bool(spec.reads) and "probabilities" not in spec.reads
     if outputs is None:
-        return read_pool(files, named)
-    loaded = Outputs.load(outputs)
-    if files.multilabel and not loaded.multilabel:
-        raise InputError(f"--multilabel: {outputs} holds one label per example: predict it again for several")
-    return Pool(loaded, None if loaded.ids is None else [str(i) for i in loaded.ids[:]], [], [])
+        files.check(no_embeddings, no_scores or (spec.cold and not exclude and not of_labeled))
+    elif files:
+        raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
+    elif not outputs.is_dir():
+        raise InputError(f"--outputs: there is no directory {outputs}")
+    if of_labeled:
+        of_labeled.check(no_embeddings, no_scores)
+    elif spec.labeled == "required" and not exclude:
+        way_out = "give --exclude, or --labeled-probabilities and --labeled-embeddings"
+        raise InputError(f"{strategy} is conditioned on the labelled examples: {way_out}")
 
 
-def _words(given: list[str] | None) -> tuple[str, ...]:
-    return tuple(word.strip() for words in given or [] for word in words.split(",") if word.strip())
-
-
-def _rows(explained: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
-    rows = []
-    for rank, why in enumerate(explained):
-        own = {} if names is None else {"id": names[why["position"]]}
-        rows.append({"rank": rank, **own, **{key: _number(value) for key, value in why.items()}})
-    return rows
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows no infinity: the first pick has no earlier one, a dependent batch no log-determinant."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
 def _cell(value: Any) -> Any:
@@ -179,12 +216,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list):
         return " ".join(map(str, value))
     return safe(value) if isinstance(value, str) else value
-
-
-def _number(value: Any) -> Any:
-    """JSON knows no infinity: the first pick has no earlier one, a dependent batch no log-determinant."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _target(output: Path | None) -> AbstractContextManager[IO[Any]]:
-    return standard_output() if output is None else replacing(output)

@@ -80,15 +80,16 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     check_name(name)
     seed = whole(seed, "seed", least=0)
     flag(standardise, "standardise")
-    if name not in _ABOUT:
-        path = files.own_file(name)
-        if path is None:
-            raise DataError(f"badge.data.load takes names; the file or function {name} is for badge.data.resolve")
-        stored = files.read(path, "make it again with numpy.savez")
-        about = _own(stored)
-    else:
+    if name in _ABOUT:
         about = _ABOUT[name]
         stored = _digits() if name == "digits" else texts.arrays(name) if about.texts else files.arrays(name, progress)
+    elif path := files.own_file(name):
+        stored = files.read(path, "make it again with numpy.savez")
+        x = stored["X"] if "X" in stored else stored["X_train"]  # bytes of three or four dimensions are images
+        rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
+        about = _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
+    else:
+        raise DataError(f"badge.data.load takes names; the file or function {name} is for badge.data.resolve")
     if "X" in stored:
         x, y = stored["X"], stored["y"]
         if about.categorical:
@@ -149,13 +150,6 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
     if not isinstance(found, Dataset):
         raise DataError(f"{name} must return a badge.data.Dataset, not {type(found).__name__}")
     return found
-
-
-def _own(stored: Arrays) -> _About:
-    """Of a user's file: bytes of three or four dimensions are images, everything else is a table."""
-    x = stored["X"] if "X" in stored else stored["X_train"]
-    rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
-    return _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
 
 
 @lru_cache(maxsize=1)  # scikit-learn parses a text file on every call, which takes about as long as a run on digits

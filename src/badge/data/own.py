@@ -66,38 +66,38 @@ def load_file(
     for option, column in (("--label", label), ("--text", text)):
         if column is not None and column not in table.names:
             raise DataError(f"{option} {column}: {path} has no such column; it has {first_few(table.names)}")
-    said = ["" if value is None else str(value).strip() for value in table.column(label)]
-    if "" in said:
-        row = said.index("")
-        where = f"no {label!r} in row {row} (counted from 0)"
-        raise DataError(f"{path} has {where}: a run needs the label of every example")
+    labels = [None if value is None else str(value).strip() or None for value in table.column(label)]
+    said = _complete(labels, "label", label, path)
+    words = None if text is None else _complete(table.column(text), "text", text, path)
     names = sorted(set(said))
     y = np.searchsorted(names, said).astype(np.int64)
-    train, test = _split(table.column(SPLIT) if SPLIT in table.names else None, y, seed, path)
-    words = None if text is None else _texts(table.column(text), text, path)
-    if words is not None and encode is None:
-        parts = texts.embedded([words[i] for i in train], [words[i] for i in test])
+    if SPLIT in table.names:
+        train, test = _split(table.column(SPLIT), path)
     else:
+        train, test = prepare.split(y, seed, TEST_SHARE, len(y))
+    if words is None or encode is not None:
         x = encode(words) if words is not None and encode else _numbers(table, (label, SPLIT), path)
-        parts = prepare.standardised(x[train], x[test]) if standardise else (x[train], x[test])
-    return Dataset(parts[0], y[train], parts[1], y[test], len(names), path.name, tuple(names))
+        x_train, x_test = x[train], x[test]
+        if standardise:
+            x_train, x_test = prepare.standardised(x_train, x_test)
+    else:
+        x_train, x_test = texts.embedded([words[i] for i in train], [words[i] for i in test])
+    return Dataset(x_train, y[train], x_test, y[test], len(names), path.name, tuple(names))
 
 
-def _split(said: list[Any] | None, y: Array, seed: int, path: Path) -> tuple[Array, Array]:
-    if said is None:
-        return prepare.split(y, seed, TEST_SHARE, len(y))
-    parts = np.array([texts.part_of(value, f"{path}, row {row} (counted from 0)") for row, value in enumerate(said)])
-    found = tuple(np.flatnonzero(parts == part) for part in texts.PARTS)
-    if not len(found[0]) or not len(found[1]):
-        raise DataError(f"{path}: the column {SPLIT!r} says train or test; both are needed")
-    return found[0], found[1]
-
-
-def _texts(values: list[Any], column: str, path: Path) -> list[str]:
+def _complete(values: list[Any], what: str, column: str, path: Path) -> list[str]:
     if None in values:
         where = f"no {column!r} in row {values.index(None)} (counted from 0)"
-        raise DataError(f"{path} has {where}: a run needs the text of every example")
+        raise DataError(f"{path} has {where}: a run needs the {what} of every example")
     return [str(value) for value in values]
+
+
+def _split(said: list[Any], path: Path) -> tuple[Array, Array]:
+    parts = np.array([texts.part_of(value, f"{path}, row {row} (counted from 0)") for row, value in enumerate(said)])
+    train, test = (np.flatnonzero(parts == part) for part in texts.PARTS)
+    if not len(train) or not len(test):
+        raise DataError(f"{path}: the column {SPLIT!r} says train or test; both are needed")
+    return train, test
 
 
 def _numbers(table: Table, without: tuple[str, ...], path: Path) -> Array:

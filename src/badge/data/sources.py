@@ -1,15 +1,24 @@
 """Downloads from the canonical sources, and their conversion to the arrays of `<name>.npz`. No file format here is a
-pickle, so that a damaged or forged file can be refused but never run."""
+pickle, so that a damaged or forged file can be refused but never run.
 
+Why a reader of ARFF, the format of OpenML: `sklearn.datasets.fetch_openml` has no progress bar and no timeout, retries a
+missing file for three seconds and downloads one with a wrong checksum twice; `scipy.io.arff` fails on quoted values and on
+spaces in lists of categories.
+"""
+
+import csv
 import gzip
 import hashlib
 import json
+import re
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPException
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -17,7 +26,6 @@ import numpy as np
 from badge.core.importing import needs
 from badge.core.npz import Array
 from badge.core.progress import bar
-from badge.data import arff
 from badge.errors import BadgeError, DataError, in_short
 
 Arrays = dict[str, Array]
@@ -46,6 +54,9 @@ FILES = {
     "cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
 }
 
+#: Rows of ARFF parsed at a time: a million rows of strings at once would need gigabytes.
+BLOCK = 50_000
+_ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
 _DIGITS = np.array([str(i) for i in range(10)])
 
 
@@ -131,7 +142,7 @@ def _openml(data_id: int, get: Get) -> Arrays:
     described = json.loads(get(f"{BASES['openml']}/api/v1/json/data/{data_id}", None).read_text("utf-8"))
     about = described["data_set_description"]
     with get(about["url"], about.get("md5_checksum")).open(encoding="utf-8") as lines:
-        table = arff.read(lines)
+        table = read_arff(lines)
     target = about["default_target_attribute"]
     if target not in table.categories:
         raise DataError(f"OpenML #{data_id}: the target {target!r} is not a column of categories")
@@ -144,7 +155,62 @@ def _openml(data_id: int, get: Get) -> Arrays:
     }
 
 
-def _numbers(table: arff.Relation, name: str) -> Array:
+class Relation(NamedTuple):
+    """The table of an ARFF file: columns [N] by name. Values of nominal columns are positions in their `categories`."""
+
+    columns: dict[str, Array]
+    categories: dict[str, list[str]]
+
+
+def read_arff(lines: Iterable[str]) -> Relation:
+    """The table in the lines of a dense ARFF file; any exception where they are damaged.
+
+    >>> table = read_arff("@relation r\\n@attribute x real\\n@attribute c {no, yes}\\n@data\\n1.5,yes\\n2,no".splitlines())
+    >>> table.columns["x"].tolist(), table.columns["c"].tolist(), table.categories
+    ([1.5, 2.0], [1, 0], {'c': ['no', 'yes']})
+    """
+    content = (line.strip() for line in lines)
+    content = (line for line in content if line and not line.startswith("%"))
+    attributes = dict(_attributes(content))
+    places = {name: {value: i for i, value in enumerate(values or [])} for name, values in attributes.items()}
+    parts: dict[str, list[Array]] = {name: [] for name in attributes}
+    rows = csv.reader(content, quotechar="'", skipinitialspace=True)
+    while block := list(islice(rows, BLOCK)):
+        if wrong := next((row for row in block if len(row) != len(parts)), None):
+            raise DataError(f"a row of {len(wrong)} values in an ARFF file with {len(parts)} attributes: {wrong[:4]}")
+        for name, cells in zip(parts, zip(*block, strict=True), strict=True):
+            if attributes[name] is None:
+                parts[name].append(np.array(cells, dtype=np.float32))
+            else:
+                parts[name].append(np.array([places[name][_bare(cell)] for cell in cells], dtype=np.int64))
+    if not any(parts.values()):
+        raise DataError("an ARFF file without rows")
+    columns = {name: np.concatenate(part) for name, part in parts.items()}
+    return Relation(columns, {name: values for name, values in attributes.items() if values is not None})
+
+
+def _attributes(lines: Iterator[str]) -> Iterator[tuple[str, list[str] | None]]:
+    """Names of the columns, and the categories of nominal ones."""
+    for line in lines:
+        if line.lower().startswith("@data"):
+            return
+        if found := _ATTRIBUTE.match(line):  # else @relation
+            name, kind = found[1].strip("'\""), found[2].strip()
+            if kind.startswith("{"):
+                (values,) = csv.reader([kind.strip("{} \t")], quotechar="'", skipinitialspace=True)
+                yield name, [_bare(value) for value in values]
+            elif kind.split()[0].lower() in ("numeric", "real", "integer"):
+                yield name, None
+            else:
+                raise DataError(f"ARFF attribute {name!r} is of type {kind!r}: numbers and categories can be read")
+    raise DataError("an ARFF file without @data")
+
+
+def _bare(cell: str) -> str:
+    return cell.strip().strip('"')
+
+
+def _numbers(table: Relation, name: str) -> Array:
     """A column as numbers: categories that are numbers (the suits of pokerhand) as themselves, others as positions."""
     column = table.columns[name]
     if name in table.categories:

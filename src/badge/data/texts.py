@@ -47,11 +47,15 @@ def _arrays(path: Path) -> Arrays:
 
 def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
     """The texts of the parts "train" and "test", and their labels: `y_train`, `y_test` and `class_names`."""
-    rows = _rows(path)
+    rows = read_table(path).rows()
+    for number, row in enumerate(rows, start=1):
+        if any(row.get(name) is None for name in ("split", "label", "text")):
+            raise DataError(f"{path}, line {number}: needed are split, label and text")
+        row["split"] = part_of(row["split"], f"{path}, line {number}")
     names = sorted({str(row["label"]) for row in rows})
     texts, labels = {}, {"class_names": np.array(names)}
     for part in PARTS:
-        some = [row for row in rows if str(row["split"]).strip() == part]
+        some = [row for row in rows if row["split"] == part]
         if not some:
             raise DataError(f"{path} has no line with split {part!r}")
         texts[part] = [str(row["text"]) for row in some]
@@ -59,22 +63,12 @@ def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
     return texts, labels
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    rows = read_table(path).rows()
-    for number, row in enumerate(rows, start=1):
-        if any(row.get(name) is None for name in ("split", "label", "text")):
-            raise DataError(f"{path}, line {number}: needed are split, label and text")
-        part_of(row["split"], f"{path}, line {number}")
-    return rows
-
-
 def part_of(said: Any, where: str) -> str:
     """The part that a row belongs to; a row of neither would be lost."""
     part = "" if said is None else str(said).strip()
     if part not in PARTS:
-        raise DataError(
-            f"{where}: split is {in_short(part, 40) if part else 'empty'}: write train or test, or take it out"
-        )
+        found = in_short(part, 40) if part else "empty"
+        raise DataError(f"{where}: split is {found}: write train or test, or take it out")
     return part
 
 
