@@ -18,8 +18,7 @@ from badge.journal.last import Last, digest, write_last
 from badge.journal.lines import encode
 from badge.learner import book
 from badge.learner.ids import Ids
-from badge.learner.opening import recorded_ledger
-from badge.learner.state import restored, state_of
+from badge.learner.opening import recorded_ledger, restored, state_of
 from sixty import KEYS, TRUTH, X, make
 
 

@@ -113,17 +113,13 @@ def stop_set(ids: Ids, seed: int) -> list[Id]:
 def compare(before: dict[Id, Code], now: dict[Id, Code], revision: int, labels: int) -> Stop:
     """For the journal: what of the stop set's predictions is new, and how far two models agree."""
     new = {id: code for id, code in now.items() if before.get(id) != code}
-    kappa = cohen_kappa([before[id] for id in now], list(now.values())) if before else math.nan
-    same_constant = bool(before) and not new
-    return Stop(
-        ids=list(new),
-        codes=[list(code) if isinstance(code, tuple) else code for code in new.values()],
-        revision=revision,
-        labels=labels,
-        examples=len(now),
-        changed=len(new) if before else None,
-        kappa=1.0 if same_constant else None if math.isnan(kappa) else kappa,
-    )
+    codes = [list(code) if isinstance(code, tuple) else code for code in new.values()]
+    kappa, changed = None, None
+    if before:  # the same predictions agree, also where all are of one class
+        kappa, changed = cohen_kappa([before[id] for id in now], list(now.values())) if new else 1.0, len(new)
+        kappa = None if math.isnan(kappa) else kappa
+    same = {"revision": revision, "labels": labels, "examples": len(now)}
+    return Stop(ids=list(new), codes=codes, changed=changed, kappa=kappa, **same)
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:

@@ -12,13 +12,12 @@ from badge.core.rng import PICKS_VERSION
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.snapshot import EVERY
+from badge.learner import opening
+from badge.learner.arguments import check_pool, identify
 from badge.learner.calls import Checked
 from badge.learner.classes import Code, short
-from badge.learner.identity import check_pool, identify
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
-from badge.learner.opening import Settings, check_settings, header_of, known_to, ledger_of, mentioned
-from badge.learner.state import restored, state_of
 
 Seen = TypeVar("Seen")
 
@@ -29,44 +28,36 @@ class Book:
     `shared`: an experiment writes to the journal too, and records times and predictions itself.
     """
 
-    def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: Settings, shared: bool) -> None:
+    def __init__(
+        self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: opening.Settings, shared: bool
+    ) -> None:
         self.journal, self.ids, self.shared = journal, ids, shared
         self._lock = ThreadLock()
         self._kept = 0  # events in the state beside the journal
         self._ledger = self._open(pool, settings)
         self.keep()
 
-    def _open(self, pool: Any, settings: Settings) -> Ledger:
+    def _open(self, pool: Any, settings: opening.Settings) -> Ledger:
         """Write the header of a new journal, or check an old journal and replay it."""
         path, records = self.journal.path, self.journal.records
-        header = header_of(records, path, self.shared)
+        header = opening.header_of(records, path, self.shared)
         if header is None:
-            self.journal.append(
-                e.Header(
-                    format=FORMAT,
-                    pool=identify(pool, self.ids),
-                    classes=settings.classes,
-                    strategy=settings.strategy,
-                    seed=settings.new_seed(),
-                    initial=settings.initial or e.Initial(ids=[], labels=[]),
-                    multilabel=settings.multilabel,
-                    first=settings.first,
-                    picks=PICKS_VERSION,
-                    at=self._time(),
-                )
-            )
+            given = {**vars(settings), "seed": settings.new_seed()}
+            given["initial"] = settings.initial or e.Initial(ids=[], labels=[])
+            new = identify(pool, self.ids)
+            self.journal.append(e.Header(format=FORMAT, pool=new, picks=PICKS_VERSION, at=self._time(), **given))
             return self.ledger_at()
         kept = self.journal.snapshot
-        ledger = (kept and restored(kept.state, self.ids)) or ledger_of(header, self.ids, (), path)
+        ledger = (kept and opening.restored(kept.state, self.ids)) or opening.ledger_of(header, self.ids, (), path)
         self._kept, unread = ledger.number, records[ledger.number :]
         pools = [record.pool for record in unread if isinstance(record, e.Header | e.NewPool)]
         known = pools[-1] if pools else ledger.pool
         assert known is not None
         check_pool(known, pool, self.ids, path)
         if self.ids.own is not None:
-            self.ids.gone = {id for id in mentioned(unread) | known_to(ledger) if id not in self.ids}
+            self.ids.gone = {id for id in opening.mentioned(unread) | opening.known_to(ledger) if id not in self.ids}
         ledger.replay(unread, path)
-        check_settings(ledger, settings, path)
+        opening.check_settings(ledger, settings, path)
         log.info("resuming %s: %d events, %d labels", path, ledger.number, len(ledger.labels))
         for record in self._news(ledger, known, pool):
             self.journal.append(record)
@@ -91,16 +82,16 @@ class Book:
     def ledger_at(self, number: int | None = None) -> Ledger:
         """The ledger as it was after event `number`; None: after the last one."""
         path, records = self.journal.path, self.journal.records
-        header = header_of(records, path, self.shared)
+        header = opening.header_of(records, path, self.shared)
         assert header is not None
-        return ledger_of(header, self.ids, records[:number], path)
+        return opening.ledger_of(header, self.ids, records[:number], path)
 
     def keep(self) -> None:
         """Keep the state beside a long journal, so that it opens quickly next time."""
         if not self.shared and len(self.journal.records) - self._kept >= EVERY:
             with self.lock():
                 ledger = self.ledger()
-                self.journal.keep(state_of(ledger), ledger.number)
+                self.journal.keep(opening.state_of(ledger), ledger.number)
                 self._kept = ledger.number
 
     def lock(self, writing: bool = False) -> AbstractContextManager[Any]:

@@ -1,7 +1,8 @@
 """Every label that was given: when, by whom, and what the model had predicted before."""
 
 import html
-from collections.abc import Iterable, Iterator
+from collections import UserList
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -29,20 +30,12 @@ class Given:
     prequential: float | None  #: share of right predictions so far
 
 
-class History:
+class History(UserList[Given]):
     """A table of all labels given, in order: iterable, `len`, `[i]`, `to_pandas()`, and HTML in a notebook."""
 
-    def __init__(self, rows: list[Given]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Given]:
-        return iter(self.rows)
-
-    def __getitem__(self, index: int) -> Given:
-        return self.rows[index]
+    @property
+    def rows(self) -> list[Given]:
+        return self.data
 
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`, one row per label."""
@@ -99,7 +92,7 @@ class Story:
                     self._add(record, "decide", record.ids, record.labels, record.by)
                 case e.Relabel():
                     self._add(record, "relabel", [record.id], [record.label], record.by)
-        return History(list(self._rows))
+        return History(self._rows)
 
     def _add(self, record: e.Record, kind: str, ids: list[Id], labels: list[Any], by: str | None = None) -> None:
         for id, label in zip(ids, labels, strict=True):

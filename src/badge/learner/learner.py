@@ -29,8 +29,7 @@ from badge.learner.history import History, Story
 from badge.learner.ids import Ids, as_list, own_ids
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe
-from badge.learner.part import PartWork
-from badge.learner.team import Team
+from badge.learner.team import PartWork, Team
 from badge.learner.transfer import imported
 from badge.learner.work import Snapshot, Work, without_taken
 from badge.models import predict
@@ -108,14 +107,9 @@ class ActiveLearner:
         cold = first_batch(first, embeddings, trainer, n)
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
-        settings = Settings(
-            classes=known.header,
-            strategy=describe(strategy),
-            seed=seed if recorded or seed is None else int(seed),
-            initial=None if initial is None else calls.initial(Ledger(names, known), dict(initial.items())),
-            multilabel=multilabel,
-            first=None if first is None else describe(first),
-        )
+        told = None if initial is None else calls.initial(Ledger(names, known), dict(initial.items()))
+        seed, began = seed if recorded or seed is None else int(seed), None if first is None else describe(first)
+        settings = Settings(known.header, describe(strategy), seed, told, multilabel, began)
         self.pool, self.on_event = pool, on_event
         shared = isinstance(journal, Journal)
         self._journal = Journal(journal) if isinstance(journal, str | os.PathLike) else journal or InMemory()
@@ -167,7 +161,7 @@ class ActiveLearner:
         with self._work.busy():
             with book.lock(writing=True):
                 ledger = book.ledger()
-                now = Snapshot.of(ledger)
+                now = Snapshot(ledger)
                 if k > len(now.candidates):
                     skipped = f", {len(ledger.skipped)} skipped" if ledger.skipped else ""
                     done = f"{len(ledger.labels)} of {book.ids.length} are labelled, {len(ledger.pending)} pending{skipped}"
@@ -444,13 +438,13 @@ class ActiveLearner:
     def model(self) -> Any:
         """The model of the labels so far; trained when it is needed, from scratch, and kept until the labels change."""
         with self._work.busy():
-            return self._work.model(self._book.look(Snapshot.of))
+            return self._work.model(self._book.look(Snapshot))
 
     @property
     def outputs(self) -> Outputs:
         """What the model says about the whole pool; row numbers are positions."""
         with self._work.busy():
-            return self._work.outputs(self._book.look(Snapshot.of))
+            return self._work.outputs(self._book.look(Snapshot))
 
     def score(self, examples: Any, labels: Iterable[Any]) -> float:
         """The accuracy of the model on other examples of the same kind as the pool.
@@ -466,7 +460,7 @@ class ActiveLearner:
             InputError: the numbers of examples and labels differ, or a label is not a class.
         """
         with self._work.busy():
-            state = self._book.look(Snapshot.of)
+            state = self._book.look(Snapshot)
             said = self._work.said(state, examples)
         told = [state.classes.encode(label, n) for n, label in enumerate(as_list(labels, "labels"))]
         if len(told) != len(said):
@@ -491,7 +485,7 @@ class ActiveLearner:
                 return self._work.explained(self.outputs, named)
             number, ask = self._book.look(Ledger.last_pick)
             if self._explained is None or self._explained[0] != number:
-                then = self._book.look(lambda _: Snapshot.of(self._book.ledger_at(ask.labels or number - 1)))
+                then = self._book.look(lambda _: Snapshot(self._book.ledger_at(ask.labels or number - 1)))
                 # the model that picked is still there, or it is trained again: the same labels and seed, the same model
                 outputs = self._work.outputs(then, keep=False)
                 self._explained = (number, self._work.explained(outputs, ask.ids))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
 
 from badge.core.rng import derive
 from badge.errors import InputError
@@ -14,12 +19,55 @@ from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
 from badge.learner.calls import Checked
+from badge.learner.ids import Ids, IntArray
 from badge.learner.ledger import Ledger
-from badge.learner.part import PartWork
-from badge.learner.work import Snapshot
+from badge.learner.work import Snapshot, Work
+from badge.strategies.explain import Explanation
 
 if TYPE_CHECKING:
     from badge.learner.learner import ActiveLearner
+
+
+class PartWork:
+    """The work of a learner on the rows at `places` (ascending), the part of a large pool that its trainer prepares first.
+
+    The same steps on fewer rows; the test sample and the advice on when to stop wait for the whole pool.
+    """
+
+    def __init__(self, whole: Work, places: IntArray, rows: Any) -> None:
+        self.places, self._ids = places, whole.ids
+        trainer = SimpleNamespace(fit=whole.trainer.fit)  # without `prepare`: the rows are prepared already
+        self._work = Work(rows, Ids(len(places)), trainer, whole.predict, whole.seed)
+        self._work.use(whole.given)
+        self._work.first = whole.first
+
+    def holds(self, state: Snapshot, k: int) -> bool:
+        """Whether k candidates are left in the part."""
+        return int(np.isin(state.candidates, self.places).sum()) >= k
+
+    def batch(self, state: Snapshot, k: int) -> e.Ask:
+        """The next batch. The first one is of typical rows, unless a batch of labels is there already."""
+        here, labeled = copy(state), np.isin(state.labeled, self.places)
+        if state.round == 0 and labeled.sum() < k:
+            labeled[:] = False
+        here.labeled, here.targets = self._rows(state.labeled[labeled]), state.targets[labeled]
+        here.candidates = self._rows(state.candidates[np.isin(state.candidates, self.places)])
+        here.test, here.stop_revision = [], state.revision
+        ask = self._work.batch(here, k, True, lambda step: None)
+        return replace(ask, ids=self._ids.at(self.places[self._work.ids.positions(ask.ids)]))
+
+    def _rows(self, positions: IntArray) -> IntArray:
+        return np.searchsorted(self.places, positions)
+
+    def explained(self, ids: list[Id]) -> Explanation | None:
+        """Why the model picked these; None: no model did."""
+        said = self._work.last_outputs
+        rows = self._rows(self._ids.positions(ids)).tolist()
+        return None if said is None else replace(self._work.explained(said, rows), ids=self._ids.array(ids))
+
+    def probabilities(self, positions: IntArray) -> Tensor | None:
+        """What the last model says about rows of the part."""
+        return self._work.probabilities(self._rows(positions))
 
 
 @dataclass(frozen=True)
@@ -43,7 +91,7 @@ class Team:
 
     def prepare(self) -> None:
         """Do the slow work that needs no labels, as an encoder's pass over the pool. A part of a large pool comes first."""
-        self._learner._work.prepare_part(self._book.look(Snapshot.of))
+        self._learner._work.prepare_part(self._book.look(Snapshot))
         self._learner._work.prepare()
 
     def ask(self, k: int, people: int = 1) -> list[Id]:
@@ -64,7 +112,7 @@ class Team:
         work, part = self._learner._work, self._learner._part
         if work.is_prepared or work.memory is not None:
             return None
-        state = self._book.look(Snapshot.of)
+        state = self._book.look(Snapshot)
         if part is None:
             ready = work.prepare_part(state)
             part = None if ready is None else PartWork(work, *ready)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from badge.errors import InputError, ModelError, in_short
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
-from badge.learner.classes import Classes, Code, one_class
+from badge.learner.classes import Code, one_class
 from badge.learner.ids import Ids, IntArray
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes, plain_state, restore
@@ -42,49 +42,21 @@ from badge.training.fit import align, fit_model, lacks_labels, prepared
 Cold = tuple[Strategy, Outputs | None]
 
 
-@dataclass(frozen=True)
 class Snapshot:
     """All that a model and a batch depend on, besides pool, seed and strategy."""
 
-    number: int  #: of the last event
-    revision: int  #: of the last event that changed a label
-    round: int  #: of the batch
-    label_round: int  #: number of asks before the labels last changed
-    labeled: IntArray  #: positions
-    targets: IntArray
-    candidates: IntArray
-    classes: Classes
-    class_count: int
-    memory: dict[str, Any] | None
-    stop: dict[Id, Code]
-    stop_revision: int
-    test: list[Id]
-    trained: bool  #: whether a batch was picked by a model before
-
-    @property
-    def taught(self) -> tuple[int, int]:
-        """Identifies the model of this state."""
-        return self.revision, self.class_count
-
-    @classmethod
-    def of(cls, ledger: Ledger) -> Snapshot:
-        labeled, targets = ledger.labeled()
-        return cls(
-            number=ledger.number,
-            revision=ledger.revision,
-            round=ledger.round,
-            label_round=ledger.label_round,
-            labeled=labeled,
-            targets=targets,
-            candidates=ledger.candidates(),
-            classes=ledger.classes,
-            class_count=len(ledger.classes),
-            memory=ledger.memory,
-            stop=dict(ledger.stop),
-            stop_revision=ledger.stop_revision,
-            test=list(ledger.test),
-            trained=any(ask.select_seconds is not None for _, ask in ledger.asks),
-        )
+    def __init__(self, ledger: Ledger) -> None:
+        self.number = ledger.number  # of the last event
+        self.round, self.label_round = ledger.round, ledger.label_round  # of the batch; of the model
+        self.labeled, self.targets = ledger.labeled()  # positions, and what a trainer is given
+        self.candidates = ledger.candidates()
+        self.classes, self.memory = ledger.classes, ledger.memory
+        self.revision, self.stop_revision = ledger.revision, ledger.stop_revision
+        self.stop, self.test = dict(ledger.stop), list(ledger.test)
+        #: identifies the model of this state: classes may be added while it is trained
+        self.taught = ledger.revision, len(ledger.classes)
+        #: whether a batch was picked by a model before
+        self.trained = any(ask.select_seconds is not None for _, ask in ledger.asks)
 
 
 class Work:
@@ -177,7 +149,7 @@ class Work:
         # a network's logits do not show whether an example has several labels
         several = {"multilabel": True} if state.classes.multilabel and _is_ours(self.predict) else {}
         said = self.predict(model, examples, **several)
-        return align(said, model, state.class_count, state.classes.multilabel)
+        return align(said, model, state.taught[1], state.classes.multilabel)
 
     def said(self, state: Snapshot, examples: Any) -> list[Code]:
         """The predicted classes of examples that are not in the pool."""
