@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import typer.main
 
 from badge.cli import app
-from badge.journal import events, runs
+from badge.journal import events
 from badge.journal.schema import KINDS
 
 __all__ = ["COMMANDS", "FORMAT", "PYTHON", "Page", "commands_page", "format_page", "python_page"]
@@ -201,15 +201,14 @@ OPENING = """\
 
 One JSON object per line, UTF-8, lines end in `\\n`. Every line has `n`, its number from 1; `event`, its kind; `at`, when it
 was written, UTC; and at its end `sum`, a checksum of everything before that field. A field that holds its default is left
-out. This page is made from `src/badge/journal/events.py` and `src/badge/journal/runs.py`. The number of this format is
-**{format}**, in the field `format` of the first line.
+out. This page is made from `src/badge/journal/events.py`. The number of this format is **{format}**, in the field `format` of the first line.
 
 """
 
 
 def format_page() -> str:
     kinds = "\n".join(_kind(f"`{name}`", kind) for name, kind in KINDS.items())
-    parts = [events.PoolId, events.Initial, events.Stop, events.Memory, runs.Data]
+    parts = [events.PoolId, events.Initial, events.Stop, events.Memory, events.Data]
     objects = "\n".join(_kind(f"`{part.__name__}`", part, "###") for part in parts)
     return OPENING.format(format=events.FORMAT) + kinds + "\n## Objects in fields\n\n" + objects
 

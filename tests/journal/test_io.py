@@ -126,7 +126,7 @@ def test_a_repair_keeps_mode_link_and_what_lies_beside(path: Path, tmp_path: Pat
 
 def test_a_repair_sees_what_was_told_up_to_its_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner that tells and closes just before the repair has the lock: what it told is in the repaired journal."""
-    module = sys.modules["badge.journal.reading"]
+    module = sys.modules["badge.journal.repair"]
     real, whole = module.lock_file, path.read_bytes()
     damage(path)
 

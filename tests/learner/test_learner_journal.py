@@ -12,8 +12,7 @@ import pytest
 
 from badge import journal
 from badge.errors import InputError, JournalError
-from badge.journal.events import Record
-from badge.journal.runs import Start
+from badge.journal.events import Record, Start
 from badge.learner.memory import changes, merged
 from three_classes import TRUTH, Centroids, X, make, run
 

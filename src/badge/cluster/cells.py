@@ -20,8 +20,7 @@ from badge.experiment.cell import Cell, Notify, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure, outcome_of
 from badge.experiment.resuming import journal_path
 from badge.journal import Journal
-from badge.journal.events import Record
-from badge.journal.runs import End, Round
+from badge.journal.events import End, Record, Round
 
 #: Cells with an open journal, per core: one is always waiting when another ends.
 PER_CORE = 2

@@ -30,7 +30,7 @@ from badge.experiment.origin import Held, check_data, code_digests, data_digest,
 from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal
-from badge.journal.runs import Data, End, Resume, Round, Start, shown_model
+from badge.journal.events import Data, End, Resume, Round, Start, shown_model
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.strategies import ALBL

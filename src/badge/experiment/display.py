@@ -16,7 +16,7 @@ from badge.experiment.cell import Cell
 from badge.experiment.executor import Outcome
 from badge.experiment.resuming import journal_path
 from badge.journal import records_of
-from badge.journal.runs import Round
+from badge.journal.events import Round
 
 #: seconds between plain lines about cells that are still running
 EVERY = 10.0

@@ -25,8 +25,7 @@ from badge.core.importing import imported
 from badge.core.rng import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
-from badge.journal.events import Record
-from badge.journal.runs import Start
+from badge.journal.events import Record, Start
 
 
 class Held(str):

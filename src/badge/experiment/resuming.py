@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from badge.errors import JournalError
 from badge.experiment.origin import check_code
 from badge.journal import Journal
-from badge.journal.events import Ask, Record
-from badge.journal.reading import first_and_last
-from badge.journal.runs import End, Resume, Start
+from badge.journal.events import Ask, End, Record, Resume, Start
+from badge.journal.lines import first_and_last
 
 if TYPE_CHECKING:
     from badge.experiment.cell import Cell

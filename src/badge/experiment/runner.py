@@ -16,7 +16,7 @@ from badge.experiment.model import LINEAR
 from badge.experiment.origin import held
 from badge.experiment.resuming import finished, journal_path
 from badge.journal import Journal
-from badge.journal.runs import Failed
+from badge.journal.events import Failed
 from badge.training import networks
 
 

@@ -21,10 +21,10 @@ from badge.core.names import path_of
 from badge.core.numbers import flag
 from badge.errors import JournalError
 from badge.journal.events import Record
-from badge.journal.last import Last, digest, forget_last, read_last, remark, write_last
+from badge.journal.last import LAST, Last, digest, forget, read_last, remark, write_last
 from badge.journal.lines import encode, parse
 from badge.journal.schema import typed
-from badge.journal.snapshot import Records, forget_snapshot, read_snapshot, write_snapshot
+from badge.journal.snapshot import STATE, KeptState, Records, read_snapshot, write_snapshot
 
 
 class Journal:
@@ -66,8 +66,7 @@ class Journal:
         with _said(cannot):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
-                forget_last(self.path)
-                forget_snapshot(self.path)
+                forget(self.path, LAST, STATE)
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
             with _said(cannot):
@@ -159,21 +158,19 @@ class Journal:
                 if self._cut is not None:
                     os.ftruncate(self._fd, self._cut)
                     self._cut = None
-                if self._intent is not None:
-                    start, _, payload, _ = self._intent
-                    self._settle(start, payload)
-
-    def _settle(self, start: int, payload: bytes) -> None:
-        written = _read_from(self._fd, start)
-        if written == payload:
-            if self._sync:
-                os.fsync(self._fd)
-            self._take()
-        elif payload.startswith(written):
-            os.ftruncate(self._fd, start)
-            self._intent = None
-        else:
-            raise JournalError(f"the journal {self.path} was changed by another program while it was written")
+                if self._intent is None:
+                    return
+                start, _, payload, _ = self._intent
+                written = _read_from(self._fd, start)
+                if written == payload:
+                    if self._sync:
+                        os.fsync(self._fd)
+                    self._take()
+                elif payload.startswith(written):
+                    os.ftruncate(self._fd, start)
+                    self._intent = None
+                else:
+                    raise JournalError(f"the journal {self.path} was changed by another program while it was written")
 
     def _take(self) -> None:
         """Count what was written. An interrupt between two of these lines does no harm: all of it is done again."""
@@ -251,6 +248,28 @@ class Journal:
         return f"Journal({str(self.path)!r}, {len(self.records)} events{', closed' if self.closed else ''})"
 
 
+class InMemory:
+    """What a learner without a journal writes to: the calls of a journal, and nothing is on disk."""
+
+    path = None
+    closed = False
+    snapshot: KeptState | None = None
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def append(self, *records: Record) -> None:
+        self.records += records
+
+    def check_writable(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def keep(self, state: dict[str, Any], events: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
 #: journals that are open, so that a child process can let go of its copies: they would hold the lock of its parent
 _OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
 
@@ -290,7 +309,5 @@ def _lock(fd: int, path: Path) -> None:
     with _said(f"cannot lock the journal {path}", "; put it on a local disk"):
         taken = lock_file(fd)
     if not taken:
-        what = f"the journal {path} is already open for writing, in this process or another"
-        raise JournalError(
-            f"{what}: end that program, or use another journal", in_python="`learner.close()` releases it"
-        )
+        what = f"the journal {path} is already open for writing, in this process or another: end that program, or use another"
+        raise JournalError(f"{what} journal", in_python="`learner.close()` releases it")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from badge.errors import JournalError
 
+LAST = ".last"
 _RECORD = re.compile(rb"(([0-9a-f]{16}) +(\d+) ([0-9a-f]{16})) ([0-9a-f]{16})\n")
 
 
@@ -50,7 +51,7 @@ class Last:
         return None
 
 
-def beside(journal: Path, ending: str = ".last") -> Path:
+def beside(journal: Path, ending: str = LAST) -> Path:
     """The file beside a journal. If the journal is a link, beside the file that it points to."""
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}{ending}")
@@ -115,7 +116,8 @@ def write_last(journal: Path, last: Last) -> None:
             os.close(fd)
 
 
-def forget_last(journal: Path) -> None:
-    """Delete it for a new journal, where one of the same name was deleted."""
-    with contextlib.suppress(OSError):
-        beside(journal).unlink()
+def forget(journal: Path, *endings: str) -> None:
+    """Delete files beside a journal: it is a new one of that name, or something was erased from it."""
+    for ending in endings:
+        with contextlib.suppress(OSError):
+            beside(journal, ending).unlink()

@@ -1,4 +1,5 @@
-"""One line of a journal: an event, its number and a checksum of both; and a whole file of them, read strictly.
+"""One line of a journal: an event, its number and a checksum of both; and a whole file of them, read strictly, also
+while another process writes it.
 
     {"n":3, "event":"tell", "ids":[5], "labels":["cat"], "sum":"2f1c0e5a9b7d4c13"}
 
@@ -12,11 +13,13 @@ import os
 import re
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from badge.core.names import path_of
 from badge.errors import JournalError
-from badge.journal.events import Event
-from badge.journal.last import Last, digest
-from badge.journal.schema import check
+from badge.journal.events import Event, Record
+from badge.journal.last import Last, digest, read_last
+from badge.journal.schema import check, typed
 
 _BEGIN, _END = b'{"n":', rb', "sum":"[0-9a-f]{16}"\}'
 _SUM = len(b', "sum":"0123456789abcdef"}')
@@ -123,3 +126,75 @@ def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = N
         torn = f"the last write was interrupted; its {found.torn_bytes} bytes are dropped"
         warnings.warn(f"{path}, line {before + len(found.events) + 1}: {torn}", stacklevel=3)
     return found
+
+
+def read(path: str | os.PathLike[str]) -> list[Event]:
+    """The events of a journal, without locking it. A torn last line is left out with a warning.
+
+    Args:
+        path: the journal.
+
+    Returns:
+        A dict per line, in order.
+
+    Raises:
+        JournalError: a line is damaged or missing.
+
+    >>> import tempfile, pathlib
+    >>> from badge.journal.events import Skip
+    >>> from badge.journal.file import Journal
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> with Journal(path) as journal:
+    ...     journal.append(Skip(ids=[3], reason="too dark"))
+    >>> read(path)
+    [{'event': 'skip', 'ids': [3], 'reason': 'too dark'}]
+    """
+    file = path_of(path, "a journal")
+    last = read_last(file)
+    return parse(bytes_of(file), path, last).events
+
+
+def records_of(path: str | os.PathLike[str]) -> list[Record]:
+    """The events of a journal, as types of `badge.journal.events`.
+
+    Args:
+        path: the journal.
+
+    Raises:
+        JournalError: a line is damaged or missing.
+
+    >>> import tempfile, pathlib
+    >>> from badge.journal import Journal
+    >>> from badge.journal.events import Skip
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "j.jsonl"
+    >>> with Journal(path) as journal:
+    ...     journal.append(Skip(ids=[3]))
+    >>> records_of(path)[0].ids
+    [3]
+    """
+    return [typed(event) for event in read(path)]
+
+
+def bytes_of(file: Path) -> bytes:
+    if file.exists() and not file.is_file():  # a pipe or a device has no end
+        raise JournalError(f"{file} is not a file: a journal is one")
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise JournalError(f"there is no journal {file}") from None
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {file}: {error.strerror}") from error
+
+
+def first_and_last(file: Path) -> tuple[Record, Record] | None:
+    """The first and the last event of a journal, without a look at the others; None if one of them is not sound."""
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        first = stream.readline()
+        stream.seek(max(0, file.stat().st_size - 4096))
+        lines = stream.read().splitlines()
+    try:
+        return typed(decode(first.rstrip(b"\n"))[1]), typed(decode(lines[-1])[1])
+    except (ValueError, IndexError):
+        return None

@@ -2,20 +2,43 @@
 
 import os
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from badge.core.locking import lock_file, sync_folder
+from badge.core.names import path_of
+from badge.core.writing import replacing, writing_to
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Event, Id, Lost, now
-from badge.journal.last import Last, read_last
-from badge.journal.lines import encode, parse, scan, sound_parts
-from badge.journal.reading import locked, rewrite
+from badge.journal.last import Last, digest, forget, read_last, write_last
+from badge.journal.lines import bytes_of, encode, parse, scan, sound_parts
 from badge.journal.schema import typed
-from badge.journal.snapshot import forget_snapshot
+from badge.journal.snapshot import STATE
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[tuple[Path, bytes]]:
+    """A journal that is locked for the time of the block, and its bytes; for a link, the file it points to."""
+    file = Path(os.path.realpath(path_of(path, "a journal")))
+    if not file.is_file():
+        bytes_of(file)  # says what is wrong
+    with writing_to(file), file.open("r+b") as handle:
+        if not lock_file(handle.fileno()):
+            raise JournalError(f"the journal {file} is open for writing: close that learner or run first")
+        yield file, handle.read()
+
+
+def rewrite(file: Path, lines: Sequence[bytes], last: bool = True) -> None:
+    """Replace the lines of a locked journal; with `last`, write the file beside it too."""
+    with replacing(file, binary=True) as output:
+        output.writelines(lines)
+    sync_folder(file.parent)
+    if last:
+        write_last(file, Last(digest(lines[0][:-1]), len(lines), digest(lines[-1][:-1])))
 
 
 @dataclass(frozen=True)
@@ -139,7 +162,7 @@ def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
         if not changed:
             raise InputError(f"{file} holds nothing about {', '.join(map(repr, sorted(gone, key=str)))[:200]}")
         kept.append(e.Erased(examples=len(gone), at=e.now()))
-        forget_snapshot(file)
+        forget(file, STATE)
         lines = [encode(number, record.event()) for number, record in enumerate(kept, start=1)]
         rewrite(file, lines, last=last is not None)
     return changed

@@ -4,7 +4,6 @@ from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from badge.journal import runs  # noqa: F401  # its events are among the kinds
 from badge.journal.events import FORMAT, Event, JsonObject, Record
 
 #: name of an event -> its type

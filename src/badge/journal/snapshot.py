@@ -72,12 +72,6 @@ def write_snapshot(journal: Path, fd: int, events: int, size: int, state: dict[s
         file.write(json.dumps({**head, "digest": _digest(fd, size)}).encode() + b"\n" + body)
 
 
-def forget_snapshot(journal: Path) -> None:
-    """Delete it: for a new journal, or one from which something was erased."""
-    with suppress(OSError):
-        beside(journal, STATE).unlink()
-
-
 class Records(Sequence[Record]):
     """The events of a journal: the first `cold` of them stay in the file and are read when they are looked at."""
 

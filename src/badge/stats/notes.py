@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from badge.core.catalog import REFERENCE
-from badge.journal.runs import Start, shown_model
+from badge.journal.events import Start, shown_model
 from badge.stats.columns import Note
 from badge.stats.results import Results, Run, Setting
 

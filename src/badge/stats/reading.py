@@ -15,8 +15,7 @@ from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import DataError, JournalError, in_short
 from badge.journal import records_of
-from badge.journal.events import Record
-from badge.journal.runs import End, Failed, Resume, Round, Start, shown_model
+from badge.journal.events import End, Failed, Record, Resume, Round, Start, shown_model
 from badge.stats.columns import OPTIONAL, REQUIRED, Note
 from badge.stats.flat import PARQUET, load_csv, load_parquet
 from badge.stats.notes import data_names, mixed_options, mixed_origins
