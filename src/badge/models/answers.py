@@ -45,20 +45,17 @@ def parts_of(output: Any) -> dict[Key, Tensor]:
     tensors = {key: detached(value) for key, value in found.items() if isinstance(value, Tensor)}
     if not tensors:
         detail = f" with {list(found)}" if len(found) and not isinstance(output, str) and "logits" not in found else ""
-        raise ModelError(
-            f"the model returned {type(output).__name__}{detail}: a tensor of logits, (logits, embedding), "
-            "or an object or dict with 'logits' is needed"
-        )
+        wanted = "a tensor of logits, (logits, embedding), or an object or dict with 'logits' is needed"
+        raise ModelError(f"the model returned {type(output).__name__}{detail}: {wanted}")
     return tensors
 
 
 def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str | None) -> Answer:
     """The logits of `rows` examples among the parts, from the calls of the first batch; `head` is the one asked for."""
     if head is None and set(parts) <= HEADLESS:
-        raise ModelError(
-            f"the model returned {', '.join(map(str, parts))} and no logits: it has no head. Load it with one "
-            "(transformers.AutoModelFor…Classification); before the first label, typiclust and kmeanspp need none"
-        )
+        what = f"the model returned {', '.join(map(str, parts))} and no logits: it has no head. Load it with one"
+        cold = "before the first label, typiclust and kmeanspp need none"
+        raise ModelError(f"{what} (transformers.AutoModelFor…Classification); {cold}")
     if len(parts) == 1:
         return Answer(next(iter(parts)))
     fit = {k: p for k, p in parts.items() if p.ndim in (1, 2) and len(p) == rows and p.is_floating_point()}
@@ -80,10 +77,10 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
     if not any(links.values()) and len(others) == 1 and isinstance(first, int):
         return Answer(first, others[0] if scores[first].shape[1] != scores[others[0]].shape[1] else None)
     named = [f"{key!r}" + (f" (of the layer {links[key][0].name!r})" if links[key] else "") for key in scores]
-    raise ModelError(
-        f"the model returned {len(parts)} tensors, and which of them is the logits cannot be told: {', '.join(named)}. "
-        "Pass head= with the layer that gives them, or let the model return the logits alone"
+    unclear = (
+        f"which of the {len(parts)} tensors that the model returned is the logits cannot be told: {', '.join(named)}"
     )
+    raise ModelError(f"{unclear}. Pass head= with the layer that gives them, or let the model return the logits alone")
 
 
 def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
@@ -134,7 +131,5 @@ def _of_head(scores: Mapping[Key, Tensor], calls: list[Call], head: str) -> Key:
     wide = [key for key, part in scores.items() if any(call.output.shape[-1] == part.shape[1] for call in calls)]
     if len(wide) == 1:
         return wide[0]
-    raise ModelError(
-        f"head={head!r} gives none of the {len(scores)} outputs of the model that may be logits ({list(scores)}): let "
-        "the model return the logits of that head alone"
-    )
+    none = f"head={head!r} gives none of the {len(scores)} outputs of the model that may be logits ({list(scores)})"
+    raise ModelError(f"{none}: let the model return the logits of that head alone")

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from badge.core.arrays import native, on_host
 from badge.core.masks import unmasked
 from badge.errors import InputError, in_short
 from badge.models.encoding import Encoder, one_text_column
-from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_pair, without_label
+from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_frame, is_pair, series, without_label
 from badge.models.pools import OpenPool, is_hf_dataset, stacked
-from badge.models.tables import is_frame, series
 
 #: The encoder of examples that are numbers already.
 NUMBERS = Encoder()
@@ -25,29 +23,27 @@ NUMBERS = Encoder()
 Batches = Callable[[int], Iterator[tuple[int, Any]]]
 
 
-def for_network(
-    pool: OpenPool, model: nn.Module, batch_size: int, encoder: Encoder, forward: Forward | None
-) -> Batches:
+def for_network(pool: OpenPool, model: nn.Module, size: int, encoder: Encoder, forward: Forward | None) -> Batches:
     """Batches as the arguments of a network's `forward`."""
     names, needs = forward_names(model), 1 if forward is None else forward[0]
     if pool.loader is not None:
         return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder, forward))
-    return _of_parts(pool, batch_size, lambda part, start: network_inputs(part, encoder, start, needs, names))
+    return _of_parts(pool, size, lambda part, start: network_inputs(part, encoder, start, needs, names))
 
 
-def for_estimator(pool: OpenPool, batch_size: int) -> Batches:
+def for_estimator(pool: OpenPool, size: int) -> Batches:
     """Batches as rows of an array, table, sparse matrix or list."""
     if pool.loader is not None:
         return _of_loader(pool.loader, pool.rows, lambda batch, _: as_table(without_label(batch, (1, 1), batch=True)))
-    return _of_parts(pool, batch_size, as_table)
+    return _of_parts(pool, size, as_table)
 
 
-def _of_parts(pool: OpenPool, batch_size: int, encode: Callable[[Any, int], Any]) -> Batches:
+def _of_parts(pool: OpenPool, size: int, encode: Callable[[Any, int], Any]) -> Batches:
     ends = pool.ends or (pool.rows,)
 
     def batches(start: int) -> Iterator[tuple[int, Any]]:
         while start < pool.rows:
-            stop = min(start + batch_size, ends[bisect_right(ends, start)])
+            stop = min(start + size, ends[bisect_right(ends, start)])
             yield stop - start, encode(pool.part(slice(start, stop)), start)
             start = stop
 
@@ -59,25 +55,19 @@ def _of_loader(loader: DataLoader[Any], rows: int, encode: Callable[[Any, int], 
     size: int = loader.batch_sampler.batch_size  # type: ignore[union-attr]
 
     def batches(start: int) -> Iterator[tuple[int, Any]]:
-        with _generator_kept(loader):
+        own = loader.generator  # where it has one, each pass draws a seed for its workers from it
+        state = None if own is None else own.get_state()
+        try:
             for number, batch in enumerate(loader):
                 a, b = number * size, min((number + 1) * size, rows)
                 if b > start:  # a < start: an interrupted pass with batches of another size
                     first = max(a, start)
                     yield b - first, encode(batch if a == first else _rows_from(batch, first - a), first)
+        finally:
+            if own is not None and state is not None:
+                own.set_state(state)
 
     return batches
-
-
-@contextmanager
-def _generator_kept(loader: DataLoader[Any]) -> Iterator[None]:
-    """Each pass over a loader draws a seed for its workers from the loader's generator, if it has its own."""
-    state = None if loader.generator is None else loader.generator.get_state()
-    try:
-        yield
-    finally:
-        if loader.generator is not None and state is not None:
-            loader.generator.set_state(state)
 
 
 def _rows_from(batch: Any, skip: int) -> Any:
@@ -168,10 +158,8 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
         batch = default_collate([native(item) if isinstance(item, np.ndarray) else item for item in items])
         return tuple(batch) if isinstance(first, tuple) else batch
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"items of type {type(first).__name__} cannot be put in one batch ({in_short(error)}). Let "
-            "the dataset return tensors of one shape, or pass processor= (a function of a list of items)"
-        ) from error
+        what = f"items of type {type(first).__name__} cannot be put in one batch ({in_short(error)})"
+        raise InputError(f"{what}: return tensors of one shape, or pass processor= (a function of a list)") from error
 
 
 def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:

@@ -20,7 +20,9 @@ from badge.errors import InputError
 def borrowed(model: nn.Module, device: str | torch.device | None) -> Iterator[torch.device]:
     """The model in eval mode on `device` (None: where it is), for this thread alone; yields the device."""
     eval_mode = in_mode(model.modules(), training=False)
-    with alone_with(model), on_device(model, device) as place, random_state_kept(), eval_mode, _uncompiled():
+    # Whoever compiles has loaded torch._dynamo, which takes a second: without it there is nothing to switch off.
+    eager = _eager() if "torch._dynamo" in sys.modules else nullcontext()
+    with alone_with(model), on_device(model, device) as place, random_state_kept(), eval_mode, eager:
         yield place
 
 
@@ -105,15 +107,8 @@ def _random_state() -> Iterator[None]:
 
 #: Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were.
 random_state_kept = _Shared(_random_state).kept
+#: Parts of a model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
 _eager = _Shared(lambda: getattr(torch.compiler, "set_stance", nullcontext)("force_eager")).kept
-
-
-def _uncompiled() -> AbstractContextManager[None]:
-    """Parts of the model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
-
-    Whoever compiles has loaded torch._dynamo, which takes a second: without it there is nothing to switch off.
-    """
-    return _eager() if "torch._dynamo" in sys.modules else nullcontext()
 
 
 @contextmanager

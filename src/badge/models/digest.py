@@ -15,9 +15,9 @@ from torch.utils.data import TensorDataset
 from badge.core.arrays import on_host
 from badge.errors import ModelError, in_short
 from badge.models.borrowed import random_state_kept
+from badge.models.inputs import is_frame, series
 from badge.models.network import unwrap
 from badge.models.pools import OpenPool
-from badge.models.tables import is_frame, series
 
 #: items that go into a pool's digest: enough to tell pools apart, few enough to read at once
 SAMPLE = 64
@@ -35,10 +35,9 @@ def model_digest(model: Any) -> str:
         try:
             return f"{type(model).__name__}:{joblib.hash(model)}"
         except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise ModelError(
-                f"{type(model).__name__} cannot be pickled ({in_short(error)}), so that its outputs on "
-                "disk could not be told from another's: use functions of a module in it, no lambda, or leave out out="
-            ) from error
+            why = f"cannot be pickled ({in_short(error)}), so that its outputs on disk could not be told from another's"
+            way_out = "use functions of a module in it, no lambda, or leave out out="
+            raise ModelError(f"{type(model).__name__} {why}: {way_out}") from error
     model = unwrap(model)
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:

@@ -19,13 +19,7 @@ from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 NO_LIMIT = 10**9
 
 #: Two columns of texts that are known to belong together; other names may be an id, a title or a translation.
-PAIRS = (
-    ("text", "text_pair"),
-    ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-)
+PAIRS = dict(text="text_pair", premise="hypothesis", sentence1="sentence2", question1="question2", question="sentence")
 
 
 def positions_of(model: nn.Module) -> int | None:
@@ -116,10 +110,8 @@ class Encoder:
         if not hasattr(self.call, "pad"):
             key = min(ragged)
             lengths = sorted({_length(row) for row in numbers[key]})
-            raise InputError(
-                f"rows of {key!r} have different lengths ({lengths[0]} to {lengths[-1]}): pass tokenizer= so that "
-                "they are padded, or pad them yourself"
-            )
+            differ = f"rows of {key!r} have different lengths ({lengths[0]} to {lengths[-1]})"
+            raise InputError(f"{differ}: pass tokenizer= so that they are padded, or pad them yourself")
         names = {k for k in numbers if k in ragged or k in self.call.model_input_names}
         rows = {k: [row.tolist() if hasattr(row, "tolist") else row for row in numbers[k]] for k in names}
         padded = self.call.pad(rows, return_tensors="pt")
@@ -143,24 +135,21 @@ def _check_images(processor: Any, examples: Sequence[Any], start: int) -> None:
         return
     shape = tuple(examples[0].shape)
     if len(shape) != 3 or (shape[0] in (1, 3)) == (shape[-1] in (1, 3)):
-        raise InputError(
-            f"images of shape {shape}: an image processor needs [height, width, channels] or [channels, height, width] "
-            "with 1 or 3 channels, and no doubt about which"
-        )
+        wanted = "an image processor needs 1 or 3 channels, first or last, and no doubt about which"
+        raise InputError(f"images of shape {shape}: {wanted}")
     if getattr(processor, "do_rescale", False):
         low, high = min(float(x.min()) for x in examples), max(float(x.max()) for x in examples)
         fractions = any(x.is_floating_point() if isinstance(x, Tensor) else x.dtype.kind == "f" for x in examples)
         if low < 0 or (high <= 1 and fractions):
-            raise InputError(
-                f"images from {low:.3g} to {high:.3g} in rows {start} to {start + len(examples) - 1} are scaled already, "
-                "and the processor would scale them again: pass pixels 0 to 255, or leave the processor out"
-            )
+            which = f"images from {low:.3g} to {high:.3g} in rows {start} to {start + len(examples) - 1}"
+            way_out = "pass pixels 0 to 255, or leave the processor out"
+            raise InputError(f"{which} are scaled already, and the processor would scale them again: {way_out}")
 
 
 def _texts(columns: Mapping[str, Any], names: list[str]) -> list[Any]:
-    for pair in PAIRS:
-        if set(names) == set(pair):
-            return list(zip(columns[pair[0]], columns[pair[1]], strict=True))
+    for first, second in PAIRS.items():
+        if set(names) == {first, second}:
+            return list(zip(columns[first], columns[second], strict=True))
     return list(columns[one_text_column(names)])
 
 
@@ -169,9 +158,7 @@ def one_text_column(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     found = f"the text columns are {names}" if names else "there is no text column"
-    raise InputError(
-        f"{found}: keep the one to read (pool.select_columns([...])), or name a pair of them text and text_pair"
-    )
+    raise InputError(f"{found}: keep the one to read (pool.select_columns), or name a pair of them text and text_pair")
 
 
 def _first(values: Any, kind: Any) -> bool:
@@ -195,9 +182,8 @@ def _numeric(values: Any) -> bool:
     first = values[0]
     while isinstance(first, list | tuple) and first:
         first = first[0]
-    return isinstance(first, bool | int | float | np.number | Tensor) or (
-        isinstance(first, np.ndarray) and first.dtype.kind in "fiub"
-    )
+    array = isinstance(first, np.ndarray) and first.dtype.kind in "fiub"
+    return array or isinstance(first, bool | int | float | np.number | Tensor)
 
 
 def _length(row: Any) -> int:

@@ -29,12 +29,8 @@ TREES = (
     "sklearn.tree", "sklearn.ensemble._forest", "sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost",
 )  # fmt: skip
 
-_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "identity": lambda x: x,
-    "logistic": lambda x: np.exp(-np.logaddexp(0, -x)),
-    "tanh": np.tanh,
-    "relu": lambda x: np.maximum(x, 0),
-}
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"identity": lambda x: x, "tanh": np.tanh}
+_ACTIVATIONS |= {"logistic": lambda x: np.exp(-np.logaddexp(0, -x)), "relu": lambda x: np.maximum(x, 0)}
 
 
 def is_skorch(model: Any) -> bool:
@@ -138,10 +134,8 @@ class Estimator:
         if options.head is not None or options.device is not None or options.autocast:
             raise InputError(f"head, device and autocast are for PyTorch models, not for {name}")
         if not hasattr(self.final, "predict_proba"):
-            raise ModelError(
-                f"{name} has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV, or use badge.Outputs "
-                "with your own probabilities"
-            )
+            way_out = "wrap it in sklearn.calibration.CalibratedClassifierCV, or use badge.Outputs with your own probabilities"
+            raise ModelError(f"{name} has no predict_proba: {way_out}")
         self.labels = has_labels(self.final)
         if options.multilabel is not None and options.multilabel != self.labels:
             fitted = "several labels" if self.labels else "one label"
@@ -161,7 +155,10 @@ class Estimator:
         except BadgeError:
             raise
         except Exception as error:  # rows that the estimator was not fitted for
-            raise _cannot_run(self.final, given, error) from error
+            kind, name = type(given).__name__, type(self.final).__name__
+            shape = f"{kind} {list(given.shape)}" if hasattr(given, "shape") else kind
+            why = f"{type(error).__name__}: {in_short(error)}"
+            raise ModelError(f"{name} cannot run on a batch of the pool ({shape}): {why}") from error
         p = _of_each_label(self.final, p) if self.labels and isinstance(p, list) else p
         if not isinstance(p, np.ndarray) or p.ndim != 2 or len(p) != rows:
             raise ModelError(f"predict_proba of {type(self.final).__name__} gave no [N, C] array of probabilities")
@@ -179,12 +176,6 @@ class Estimator:
         if len(found) == 1:
             return found[0]
         return torch.cat([h[:] for h in found if not isinstance(h, str)], dim=1) / math.sqrt(len(found))
-
-
-def _cannot_run(final: Any, given: Any, error: Exception) -> ModelError:
-    name, kind = type(final).__name__, type(given).__name__
-    shape = f"{kind} {list(given.shape)}" if hasattr(given, "shape") else kind
-    return ModelError(f"{name} cannot run on a batch of the pool ({shape}): {type(error).__name__}: {in_short(error)}")
 
 
 def has_labels(final: Any) -> bool:

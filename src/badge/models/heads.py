@@ -121,9 +121,8 @@ class Recorder:
 
     def _copied(self, x: Tensor) -> Tensor:
         room, self.room = self.room, None
-        if room is None or room.shape != x.shape or room.dtype != x.dtype or room.device != x.device:
-            return x.clone()
-        return room.copy_(x)
+        fits = room is not None and (room.shape, room.dtype, room.device) == (x.shape, x.dtype, x.device)
+        return room.copy_(x) if room is not None and fits else x.clone()
 
 
 def detached(x: Tensor) -> Tensor:
@@ -166,15 +165,10 @@ def link(call: Call, logits: Tensor) -> str | None:
     if z.shape[1] == 1:
         forms = {"log-probabilities": nn.functional.logsigmoid(out), "probabilities": torch.sigmoid(out)}
     else:
-        forms = {
-            "log-probabilities": torch.log_softmax(out, dim=1),
-            "probabilities": torch.softmax(out, dim=1),
-            "label probabilities": torch.sigmoid(out),  # one for each label: a multi-label classifier
-        }
-    for name, form in forms.items():
-        if torch.allclose(form, z, rtol=tolerance, atol=tolerance):
-            return name
-    return None
+        forms = {"log-probabilities": torch.log_softmax(out, dim=1), "probabilities": torch.softmax(out, dim=1)}
+        forms["label probabilities"] = torch.sigmoid(out)  # one for each label: a multi-label classifier
+    same_as = (name for name, form in forms.items() if torch.allclose(form, z, rtol=tolerance, atol=tolerance))
+    return next(same_as, None)
 
 
 def find_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor) -> Head | None:
@@ -189,10 +183,9 @@ def find_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor
         found = [c for c in found if not any(_inside(other.name, c.name) for other in found)]
         first = found[0]
         if any(c.input.shape != first.input.shape or not torch.equal(c.input, first.input) for c in found[1:]):
-            raise ModelError(
-                f"several layers give the logits: {_describe(layers, [c.name for c in found])}. Pass head= with "
-                f"the one whose input is the embedding, e.g. head={first.name!r}"
-            )
+            several = _described({c.name: layers[c.name] for c in found})
+            way_out = f"Pass head= with the one whose input is the embedding, e.g. head={first.name!r}"
+            raise ModelError(f"several layers give the logits: {several}. {way_out}")
         return Head(first.name, layers[first.name], first.number, wanted)
     return None
 
@@ -218,30 +211,23 @@ def named_head(model: nn.Module, head: str | nn.Module) -> tuple[str, nn.Module]
         wrong = f"head= is a {type(head).__name__} that is not part of the model"
     else:
         raise ModelError(f"head= must be a module or its dotted name, not {type(head).__name__}")
-    raise ModelError(f"{wrong}; linear layers: {_describe(linear_layers(model))}")
+    raise ModelError(f"{wrong}; linear layers: {_described(linear_layers(model))}")
 
 
 def no_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor) -> ModelError:
     """The error for a model without an output layer that can be told from its output."""
-    ran = {call.name for call in calls}
-    seen = _describe(layers, list(layers)) if layers else "none"
-    idle = [name for name in layers if name not in ran]
-    return ModelError(
-        f"no linear layer gives the logits of shape {tuple(logits.shape)}. Linear layers: {seen}"
-        + (f" (not called: {', '.join(idle[:8])})" if idle and not calls else "")
-        + ". Pass head= with the layer (a module or its dotted name) whose input is the embedding, or let the model "
-        "return (logits, embedding)"
-    )
+    idle = "" if calls or not layers else f" (not called: {', '.join(list(layers)[:8])})"
+    said = f"no linear layer gives the logits of shape {tuple(logits.shape)}"
+    way_out = "Pass head= with the layer whose input is the embedding, or let the model return (logits, embedding)"
+    return ModelError(f"{said}. Linear layers: {_described(layers) or 'none'}{idle}. {way_out}")
 
 
-def _describe(layers: Mapping[str, nn.Module], names: list[str] | None = None) -> str:
-    names = list(layers) if names is None else names
+def _described(layers: Mapping[str, nn.Module]) -> str:
     lines = []
-    for name in names[-12:]:
-        module = layers[name]
+    for name, module in list(layers.items())[-12:]:
         shape = f"{getattr(module, 'in_features', '?')} → {getattr(module, 'out_features', '?')}"
         lines.append(f"{name or '(the model itself)'} ({shape})")
-    return ("… " if len(names) > 12 else "") + ", ".join(lines)
+    return ("… " if len(layers) > 12 else "") + ", ".join(lines)
 
 
 def embedding_of(call: Call, logits: Tensor, mask: Tensor | None) -> Tensor:
@@ -254,7 +240,6 @@ def embedding_of(call: Call, logits: Tensor, mask: Tensor | None) -> Tensor:
         return x[torch.arange(n, device=x.device), kept]
     if x.shape[0] == n and sum(size > 1 for size in x.shape[1:]) <= 1:  # [N, 1, D] or [N, D, 1, 1]
         return x.reshape(n, -1)
-    raise ModelError(
-        f"the input of the head {call.name!r} has shape {tuple(x.shape)}: one row [N, D] per example is needed for "
-        f"{n} examples. Pass head= with a layer that runs after pooling, or let the model return (logits, embedding)"
-    )
+    found = f"the input of the head {call.name!r} has shape {tuple(x.shape)}: one row [N, D] per example is needed for"
+    way_out = "Pass head= with a layer that runs after pooling, or let the model return (logits, embedding)"
+    raise ModelError(f"{found} {n} examples. {way_out}")

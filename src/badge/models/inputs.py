@@ -1,7 +1,7 @@
-"""From an item or a batch to the arguments of a model's `forward`: what is an input, and what is a label."""
+"""From an item, a batch or a table to the arguments of a model's `forward`: what is an input, and what is a label."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ MODEL_KEYS = frozenset({
     "attention_mask", "bbox", "decoder_input_ids", "input_features", "input_ids", "input_values", "inputs_embeds",
     "pixel_mask", "pixel_values", "position_ids", "token_type_ids",
 })  # fmt: skip
+
+#: What always works, for a model of several inputs.
+AS_DICTS = "use dict items with the names of forward's parameters"
 
 #: Items that are looked at, evenly over the pool, for pairs of texts of which one is the name of a label.
 SAMPLE = 64
@@ -76,10 +79,8 @@ def without_label(item: Any, forward: Forward | None = None, *, batch: bool = Fa
     parts, needs = tuple(item), 1 if forward is None else forward[0]
     if len(parts) > 1 and _is_several(parts[0]):  # ((a, b), label)
         if forward is not None and len(parts[0]) > forward[1]:
-            raise InputError(
-                f"the inputs of an item are {len(parts[0])}, and the model's forward takes {forward[1]}: let it take "
-                "them one by one, or use dict items with the names of forward's parameters"
-            )
+            wrong = f"the inputs of an item are {len(parts[0])}, and the model's forward takes {forward[1]}"
+            raise InputError(f"{wrong}: let it take them one by one, or {AS_DICTS}")
         return tuple(parts[0])
     texts = sum(_is_text(part, batch) for part in parts)
     if texts > 2:
@@ -93,10 +94,7 @@ def without_label(item: Any, forward: Forward | None = None, *, batch: bool = Fa
             parts = parts[:-1]
         if len(parts) > needs and (forward is not None or not all(_is_input(part, batch) for part in parts)):
             whose = "" if forward is None else f" for a model whose forward takes {needs} to {forward[1]} inputs"
-            raise InputError(
-                f"items of {len(item)} parts{whose}: it is unclear which are inputs. Use dict items with the names of "
-                "forward's parameters"
-            )
+            raise InputError(f"items of {len(item)} parts{whose}: it is unclear which are inputs; {AS_DICTS}")
     else:
         parts = parts[:needs]
     if forward is not None and len(parts) < needs:
@@ -161,10 +159,8 @@ def bind(model: nn.Module, batch: Any, forward: Forward | None) -> tuple[tuple[A
         return (), chosen
     if len(tensors := {k: v for k, v in batch.items() if isinstance(v, Tensor)}) == 1:
         return tuple(tensors.values()), {}
-    raise InputError(
-        f"items have the keys {list(batch)} and the model's forward takes {sorted(names)}: name the keys as forward "
-        "names its inputs, or use items that are the input alone"
-    )
+    found = f"items have the keys {list(batch)} and the model's forward takes {sorted(names)}"
+    raise InputError(f"{found}: name the keys as forward names its inputs, or use items that are the input alone")
 
 
 def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
@@ -191,10 +187,9 @@ def check_pixels(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dty
 
 
 def unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:
-    return InputError(
-        f"the pool holds {pixels} and the model takes {dtype or 'floats'}: scale it as in training, e.g. with "
-        "processor=lambda images: torch.stack(images) / 255, or pass the image processor of the model"
-    )
+    scale = "scale it as in training, e.g. with processor=lambda images: torch.stack(images) / 255"
+    found = f"the pool holds {pixels} and the model takes {dtype or 'floats'}"
+    return InputError(f"{found}: {scale}, or pass the image processor of the model")
 
 
 def known_classes(model: Any) -> frozenset[str]:
@@ -219,8 +214,42 @@ def check_pairs(rows: int, item: Callable[[int], Any], classes: Collection[str] 
         few = ITEMS_PER_VALUE * len(values) <= len(column) and max(map(len, values)) <= NAME_CHARACTERS
         if few or values <= set(classes):
             shown = ", ".join(repr(value) for value in sorted(values)[:3])
+            seen = f"{len(values)} values in {len(column)} items looked at: {shown}"
+            wrong = f"the {name} text of the items looks like a label ({seen}) and would be read as an input"
             raise InputError(
-                f"the {name} text of the items looks like a label ({len(values)} values in {len(column)} items looked at: "
-                f"{shown}) and would be read as an input: leave it out, or pass dicts with the keys text and text_pair if "
-                "both are inputs"
+                f"{wrong}: leave it out, or pass dicts with the keys text and text_pair if both are inputs"
             )
+
+
+# Tables and columns of pandas and polars are told by what they have: neither library is imported.
+
+
+def is_frame(pool: Any) -> bool:
+    """Whether `pool` is a table or column of polars; a lazy one, or one of pyarrow, is an error that says what to do."""
+    kind, library = type(pool).__name__, type(pool).__module__.split(".")[0]
+    if library == "polars" and kind == "LazyFrame":
+        raise InputError("a polars LazyFrame has no positions: pass pool.collect()")
+    if library == "pyarrow":
+        raise InputError(f"a pyarrow {kind}: pass pool.to_pandas()")
+    return library == "polars" and kind in ("DataFrame", "Series")
+
+
+def series(values: Any) -> Any:
+    """A column of a table: an array where it holds numbers, else a list."""
+    array = values.to_numpy()
+    return array if array.dtype.kind in "fiub" else listed(values)
+
+
+def listed(values: Any) -> list[Any]:
+    found: list[Any] = values.to_list() if hasattr(values, "to_list") else values.tolist()
+    return found
+
+
+def without_label_columns(pool: Any, labels: Set[str] = LABEL_KEYS) -> Any:
+    """A table of pandas or polars without the columns that are called `labels`; beside an x, y is a coordinate."""
+    if not (hasattr(pool, "iloc") or is_frame(pool)) or not hasattr(pool, "columns"):
+        return pool
+    names = [name for name in pool.columns if name in labels and not (name == "y" and "x" in pool.columns)]
+    if len(names) == len(pool.columns):
+        raise InputError(f"the table has the columns {names}: none of them is an input")
+    return pool.drop(columns=names) if hasattr(pool, "iloc") and names else pool.drop(names) if names else pool

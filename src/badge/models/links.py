@@ -1,6 +1,7 @@
 """From what a model returned to probabilities: it may be logits, a softmax or a sigmoid of them, of classes or of labels."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,13 +16,9 @@ VECTOR = 16
 def are_labels(said: bool | None, link: str, columns: int) -> bool:
     """Whether probabilities are one for each label: as was said, or because the model ends in a sigmoid."""
     if said and columns > 1 and link in ("log-probabilities", "probabilities"):
-        raise ModelError(
-            "the model returns a softmax over classes: it gives one label per example, not multilabel=True"
-        )
+        raise ModelError("the model returns a softmax over classes: one label per example, not multilabel=True")
     if said is False and link == "label probabilities":
-        raise ModelError(
-            "the model returns a sigmoid of each score: it gives a probability to each label, multilabel=True"
-        )
+        raise ModelError("the model returns a sigmoid of each score: a probability of each label, multilabel=True")
     return bool(said) or link == "label probabilities"
 
 
@@ -55,12 +52,8 @@ def scores(output: Tensor, link: str, call: Call | None) -> Tensor:
 def to_probabilities(link: str, labels: bool, columns: int) -> Callable[[Tensor], Tensor]:
     """The function from scores to probabilities. What it makes of a row depends on the row alone."""
     if link == "own probabilities":
-        return _clamped if labels else _normalised
+        return partial(torch.clamp, min=0) if labels else _normalised
     return torch.sigmoid if labels or columns == 1 else softmax
-
-
-def _clamped(p: Tensor) -> Tensor:
-    return p.clamp(min=0)
 
 
 def _normalised(p: Tensor) -> Tensor:

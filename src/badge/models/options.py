@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypedDict, TypeVar
 
 import torch
 from torch import nn
@@ -15,9 +15,6 @@ from badge.core.devices import usable_device
 from badge.core.numbers import flag, whole
 from badge.errors import InputError
 from badge.models.heads import named_head
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Which part of the outputs is asked for; `badge.predict` says what each value means.
 Embeddings = bool | Literal["only"] | None
@@ -91,8 +88,8 @@ class Options:
         keep("batch_size", whole(self.batch_size, "batch_size"))
         keep("progress", flag(self.progress, "progress"))
         keep("multilabel", None if self.multilabel is None else flag(self.multilabel, "multilabel"))
-        keep("max_length", None if self.max_length is None else whole(self.max_length, "max_length"))
-        keep("passes", None if self.passes is None else whole(self.passes, "passes"))
+        for name in ("max_length", "passes"):
+            keep(name, None if getattr(self, name) is None else whole(getattr(self, name), name))
         keep("autocast", None if self.autocast is False else self.autocast)
         if not (self.autocast is None or self.autocast is True or isinstance(self.autocast, torch.dtype)):
             raise InputError(f"autocast must be True, a torch dtype or None, not {self.autocast!r:.60}")
@@ -106,9 +103,7 @@ class Options:
         elif self.device is not None:
             usable_device(self.device)  # type: ignore[arg-type]
         if self.passes is not None and (self.passes < 2 or isinstance(self.device, tuple) or self.embeddings == "only"):
-            raise InputError(
-                f"passes={self.passes} must be at least 2, on one device, with probabilities: bald compares them"
-            )
+            raise InputError(f"passes={self.passes}: at least 2, on one device and with probabilities, are compared")
         if self.tokenizer is not None and self.processor is not None:
             raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
         if self.reader is not None and not callable(self.reader):
@@ -158,20 +153,12 @@ def takes_options(known: type) -> Callable[[Door], Door]:
 
     def dressed(door: Door) -> Door:
         text = inspect.cleandoc(door.__doc__ or "")  # Python 3.13 has taken the indent away already
-        door.__doc__ = text.replace("    {options}", "\n".join(_documented(taken)))
-        signature = inspect.signature(door)
+        lines = [textwrap.fill(f"    {f.name}: {ABOUT[f.name]}", width=120, subsequent_indent=" " * 8) for f in taken]
+        door.__doc__ = text.replace("    {options}", "\n".join(lines))
+        signature, named = inspect.signature(door), inspect.Parameter.KEYWORD_ONLY
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        named = [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-            for f in taken
-        ]
-        door.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+        own += [inspect.Parameter(f.name, named, default=f.default, annotation=f.type) for f in taken]
+        door.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
         return door
 
     return dressed
-
-
-def _documented(options: list[Field[Any]]) -> Iterator[str]:
-    for option in options:
-        text = f"    {option.name}: {ABOUT[option.name]}"
-        yield textwrap.fill(text, width=120, subsequent_indent=" " * 8)

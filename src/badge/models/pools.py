@@ -17,8 +17,7 @@ from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
 from badge.core.masks import unmasked
 from badge.errors import InputError
-from badge.models.inputs import LABEL_KEYS, Forward, without_label
-from badge.models.tables import is_frame, listed, series, without_label_columns
+from badge.models.inputs import LABEL_KEYS, Forward, is_frame, listed, series, without_label, without_label_columns
 
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 #: Which examples: a range, or positions.
@@ -80,17 +79,14 @@ def _open(pool: Any, forward: Forward | None, labels: Set[str]) -> OpenPool:
         return _columns({key: pool[key] for key in pool if key not in labels})
     pool = without_label_columns(pool, labels)
     if is_frame(pool):
-        return _plain(
-            len(pool), lambda which: pool[which], lambda i: list(pool.row(i)) if hasattr(pool, "row") else pool[i]
-        )
+        row = pool.__getitem__ if not hasattr(pool, "row") else lambda i: list(pool.row(i))
+        return _plain(len(pool), pool.__getitem__, row)
     if hasattr(pool, "tocsr"):
         csr = pool.tocsr()
         return _plain(csr.shape[0], lambda which: csr[which], lambda i: csr[[i]].toarray())
     if hasattr(pool, "iloc"):  # pandas
-        frame = pool.ndim > 1
-        return _plain(
-            len(pool), lambda which: pool.iloc[which], lambda i: listed(pool.iloc[i]) if frame else pool.iloc[i]
-        )
+        rows = pool.iloc
+        return _plain(len(pool), rows.__getitem__, lambda i: listed(rows[i]) if pool.ndim > 1 else rows[i])
     return _sequence(pool, forward)
 
 
@@ -195,10 +191,8 @@ def _sequence(pool: Any, forward: Forward | None) -> OpenPool:
     if isinstance(pool, str | bytes):
         raise InputError("the pool is one text: a list of texts is needed")
     if isinstance(pool, IterableDataset) or not (hasattr(pool, "__len__") and hasattr(pool, "__getitem__")):
-        raise InputError(
-            f"a pool of type {type(pool).__name__} has no length or no positions: use a tensor, an array, a map-style "
-            "Dataset, a DataLoader over one, a datasets.Dataset, or a list"
-        )
+        way_out = "use a tensor, an array, a map-style Dataset, a DataLoader over one, a datasets.Dataset, or a list"
+        raise InputError(f"a pool of type {type(pool).__name__} has no length or no positions: {way_out}")
     if isinstance(pool, list | tuple) and pool and is_dict_batch(pool[0]):
         return _dict_batches(pool)
 
@@ -265,17 +259,13 @@ def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> OpenPool:
 def check_loader(loader: DataLoader[Any]) -> None:
     """Refuse a loader that does not go through its dataset once and in order."""
     if isinstance(loader.dataset, IterableDataset):
-        raise InputError(
-            "the DataLoader reads an IterableDataset: positions would mean nothing. Use a map-style Dataset"
-        )
+        raise InputError("a DataLoader of an IterableDataset: positions would mean nothing. Use a map-style Dataset")
     plain = type(loader.batch_sampler) is BatchSampler
     sampler = loader.batch_sampler.sampler if isinstance(loader.batch_sampler, BatchSampler) else loader.sampler
     if not plain or type(sampler) is not SequentialSampler:
         name = type(sampler if plain else loader.batch_sampler or sampler).__name__
-        raise InputError(
-            f"the DataLoader draws by {name}: positions would mean nothing. Use DataLoader(..., shuffle=False) with a "
-            "batch_size and no sampler"
-        )
+        way_out = "Use DataLoader(..., shuffle=False) with a batch_size and no sampler"
+        raise InputError(f"the DataLoader draws by {name}: positions would mean nothing. {way_out}")
     assert isinstance(loader.batch_sampler, BatchSampler)
     if loader.batch_sampler.drop_last:
         raise InputError("the DataLoader drops its last batch: it could never be picked. Use drop_last=False")

@@ -22,9 +22,8 @@ class ScriptRecorder(Recorder):
     def __init__(self, model: nn.Module, only: str | None = None) -> None:
         super().__init__({name: module for name, module in model.named_modules() if name}, searching=False)
         self.model, self.only = model, only
-        self.owners = {
-            p.data_ptr(): name.rpartition(".")[0] or name for name, p in model.named_parameters() if p.ndim == 2
-        }
+        weights = [(name, p) for name, p in model.named_parameters() if p.ndim == 2]
+        self.owners = {weight.data_ptr(): name.rpartition(".")[0] or name for name, weight in weights}
 
     def narrowed(self, name: str) -> ScriptRecorder:
         return ScriptRecorder(self.model, name)

@@ -33,7 +33,11 @@ class Replicas:
     @contextmanager
     def running(self) -> Iterator[Replicas]:
         first, options = self.network.model, self.network.options
-        models = [first, *(_copied(first) for _ in self.devices[1:])]
+        try:
+            models = [first, *(copy.deepcopy(first) for _ in self.devices[1:])]
+        except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+            way = "a list of devices needs copies of the model, and it cannot be copied"
+            raise ModelError(f"{way}: {in_short(error)}") from error
         with ExitStack() as stack:
             networks = [Network(m, replace(options, device=d)) for m, d in zip(models, self.devices, strict=True)]
             self.runs = [stack.enter_context(network.running()) for network in networks]
@@ -46,14 +50,6 @@ class Replicas:
         while some := list(islice(left, len(self.runs))):
             said = [run(rows, batch) for run, (rows, batch) in zip(self.runs, some, strict=False)]
             yield from zip((rows for rows, _ in some), said, strict=True)
-
-
-def _copied(model: nn.Module) -> nn.Module:
-    try:
-        return copy.deepcopy(model)
-    except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        way = "a list of devices needs copies of the model, and it cannot be copied"
-        raise ModelError(f"{way}: {in_short(error)}") from error
 
 
 class Members:
@@ -70,10 +66,8 @@ class Members:
         modules = runners[0].model.modules() if isinstance(runners[0], Network) else ()
         self.layers: list[nn.Module] = [m for m in modules if isinstance(m, nn.modules.dropout._DropoutNd)]
         if passes and not self.layers:
-            raise ModelError(
-                "several passes differ by dropout, and the model has no dropout layers",
-                in_python="pass a list of models",
-            )
+            without = "several passes differ by dropout, and the model has no dropout layers"
+            raise ModelError(without, in_python="pass a list of models")
 
     @contextmanager
     def running(self) -> Iterator[Members]:
