@@ -77,9 +77,7 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
     if not any(links.values()) and len(others) == 1 and isinstance(first, int):
         return Answer(first, others[0] if scores[first].shape[1] != scores[others[0]].shape[1] else None)
     named = [f"{key!r}" + (f" (of the layer {links[key][0].name!r})" if links[key] else "") for key in scores]
-    unclear = (
-        f"which of the {len(parts)} tensors that the model returned is the logits cannot be told: {', '.join(named)}"
-    )
+    unclear = f"the model returned {len(parts)} tensors, and which is the logits cannot be told: {', '.join(named)}"
     raise ModelError(f"{unclear}. Pass head= with the layer that gives them, or let the model return the logits alone")
 
 

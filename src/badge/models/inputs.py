@@ -216,9 +216,8 @@ def check_pairs(rows: int, item: Callable[[int], Any], classes: Collection[str] 
             shown = ", ".join(repr(value) for value in sorted(values)[:3])
             seen = f"{len(values)} values in {len(column)} items looked at: {shown}"
             wrong = f"the {name} text of the items looks like a label ({seen}) and would be read as an input"
-            raise InputError(
-                f"{wrong}: leave it out, or pass dicts with the keys text and text_pair if both are inputs"
-            )
+            way_out = "leave it out, or pass dicts with the keys text and text_pair if both are inputs"
+            raise InputError(f"{wrong}: {way_out}")
 
 
 # Tables and columns of pandas and polars are told by what they have: neither library is imported.
