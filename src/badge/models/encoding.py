@@ -19,7 +19,8 @@ from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 NO_LIMIT = 10**9
 
 #: Two columns of texts that are known to belong together; other names may be an id, a title or a translation.
-PAIRS = dict(text="text_pair", premise="hypothesis", sentence1="sentence2", question1="question2", question="sentence")
+PAIRS = {"text": "text_pair", "premise": "hypothesis", "question": "sentence"}
+PAIRS |= {"sentence1": "sentence2", "question1": "question2"}
 
 
 def positions_of(model: nn.Module) -> int | None:
