@@ -201,7 +201,8 @@ OPENING = """\
 
 One JSON object per line, UTF-8, lines end in `\\n`. Every line has `n`, its number from 1; `event`, its kind; `at`, when it
 was written, UTC; and at its end `sum`, a checksum of everything before that field. A field that holds its default is left
-out. This page is made from `src/badge/journal/events.py`. The number of this format is **{format}**, in the field `format` of the first line.
+out. This page is made from `src/badge/journal/events.py`. The number of this format is
+**{format}**, in the field `format` of the first line.
 
 """
 
