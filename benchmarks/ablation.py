@@ -22,7 +22,7 @@ import torch
 
 from badge.core.rows import Here
 from badge.features import Dense, Features, gradient_embedding
-from badge.features.dense import unit_rows
+from badge.features.kinds import unit_rows
 from badge.outputs import Outputs
 from badge.samplers import Gauss, coverage
 from badge.samplers.kcenter import kcenter_over

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from badge import data
-from badge.features.dense import unit_rows
+from badge.features.kinds import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
 from badge.strategies import get

@@ -10,8 +10,8 @@ import torch
 
 import badge
 from badge.errors import InputError
-from badge.features.dense import unit_rows
-from badge.strategies.coverage import pure_radius
+from badge.features.kinds import unit_rows
+from badge.strategies.embeddings import pure_radius
 
 
 def example(n: int = 30, c: int = 3, d: int = 4, seed: int = 0) -> badge.Outputs:

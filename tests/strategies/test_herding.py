@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import badge
-from badge.features.dense import unit_rows
-from badge.strategies.coverage import maxherding, probcover, pure_radius, uherding
+from badge.features.kinds import unit_rows
+from badge.strategies.embeddings import maxherding, probcover, pure_radius, uherding
 
 RNG = np.random.default_rng
 
@@ -60,7 +60,7 @@ def test_lengths_do_not_matter(strategy: object) -> None:
 @pytest.mark.parametrize("small", [True, False])
 def test_lengths_that_are_no_numbers_are_refused(strategy: str, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory, and when rows are scaled as they are read."""
-    monkeypatch.setattr("badge.features.dense.small", lambda rows: small)
+    monkeypatch.setattr("badge.features.kinds.small", lambda rows: small)
     out, done = outputs(100), outputs(5, seed=2)
     far = badge.Outputs(out.probabilities, out.embeddings.double() * 1e200)
     for pool, labeled in ((far, None), (far, done), (out, far[:5])):

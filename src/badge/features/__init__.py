@@ -9,9 +9,8 @@ cost C + D each in place of C·D. `Dense` is the same with one factor. Rows are 
 that memory-mapped and half-precision arrays are never held or converted as a whole.
 """
 
-from badge.features.dense import Dense
 from badge.features.exact import Exact
-from badge.features.factored import Factored, gradient_embedding
+from badge.features.kinds import Dense, Factored, gradient_embedding
 from badge.features.rows import Features, Rows
 
 __all__ = ["Dense", "Exact", "Factored", "Features", "Rows", "gradient_embedding"]

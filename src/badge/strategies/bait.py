@@ -43,9 +43,8 @@ def bait_binary(
 
 
 def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
-    pool, known = _rank_one(outputs), 0 if labeled is None else len(labeled)
-    seen = _outer(_rank_one(labeled)) if labeled is not None and known else None
-    return Vectors(pool, *_before_picks(_outer(pool), seen, len(pool), known, k, _penalty(outputs, strength)))
+    pool, seen = _rank_one(outputs), _outer(_rank_one(labeled)) if labeled else None
+    return Vectors(pool, *_before_picks(_outer(pool), seen, outputs, labeled, k, strength))
 
 
 @listed("bait")
@@ -76,23 +75,25 @@ def _blocks(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) 
     p, h = _classes(outputs), Dense.trusted(outputs.embeddings)
     n, c, d = len(h), p.shape[1], h.width
     if c * d > WIDEST or n * c * c > MOST_NUMBERS:
-        raise InputError(
-            f"bait needs a matrix of {c} × {d} = {c * d:,} rows (at most {WIDEST:,}) and {c * c:,} numbers for each of "
-            f"{n:,} examples (at most {MOST_NUMBERS:,} in all): use bait-binary"
-        )
-    known = 0 if labeled is None else len(labeled)
-    seen = _fisher(_classes(labeled), Dense.trusted(labeled.embeddings)) if labeled is not None and known else None
-    return Blocks(p, h, *_before_picks(_fisher(p, h), seen, n, known, k, _penalty(outputs, strength)))
+        kept = f"{c * c:,} numbers for each of {n:,} examples (at most {MOST_NUMBERS:,} in all)"
+        matrix = f"a matrix of {c} × {d} = {c * d:,} rows (at most {WIDEST:,})"
+        raise InputError(f"bait needs {matrix} and {kept}: use bait-binary")
+    seen = _fisher(_classes(labeled), Dense.trusted(labeled.embeddings)) if labeled else None
+    return Blocks(p, h, *_before_picks(_fisher(p, h), seen, outputs, labeled, k, strength))
 
 
 def _before_picks(
-    pool: Tensor, seen: Tensor | None, rows: int, known: int, k: int, penalty: float
+    pool: Tensor, seen: Tensor | None, outputs: Outputs, labeled: Outputs | None, k: int, strength: float
 ) -> tuple[Tensor, Tensor, float]:
-    """F, M⁻¹ without picks, and the scale of rows. `pool` and `seen` are the sums over `rows` and `known` examples."""
-    start = torch.zeros_like(pool) if seen is None else seen / (known + k)
-    start += penalty * torch.eye(len(start), dtype=start.dtype, device=start.device)
-    total = pool if seen is None else pool + seen
-    return total / (rows + known), torch.linalg.inv(start), (k / (known + k)) ** 0.5
+    """F, M⁻¹ without picks, and the scale of rows. `pool` and `seen` are the sums over `outputs` and `labeled`."""
+    if positive(strength, "strength") < LEAST_STRENGTH:
+        found = f"strength is {strength:g}, and must be at least {LEAST_STRENGTH:g}"
+        raise InputError(f"{found}: the default is {STRENGTH}")
+    penalty = strength * (float(Dense.trusted(outputs.embeddings).sq_norms.double().mean()) or 1.0)
+    start, known = penalty * torch.eye(len(pool), dtype=pool.dtype, device=pool.device), len(labeled or ())
+    if seen is not None:
+        start, pool = start + seen / (known + k), pool + seen
+    return pool / (len(outputs) + known), torch.linalg.inv(start), (k / (known + k)) ** 0.5
 
 
 def _classes(outputs: Outputs) -> Tensor:
@@ -138,12 +139,3 @@ def _fisher(p: Tensor, h: Dense) -> Tensor:
         for other in range(one):
             total[one, :, other] = total[other, :, one].T
     return total.reshape(c * d, c * d)
-
-
-def _penalty(outputs: Outputs, strength: float) -> float:
-    if positive(strength, "strength") < LEAST_STRENGTH:
-        raise InputError(
-            f"strength is {strength:g}, and must be at least {LEAST_STRENGTH:g}: the default is {STRENGTH}"
-        )
-    mean = float(Dense.trusted(outputs.embeddings).sq_norms.double().mean())
-    return strength * (mean or 1.0)

@@ -1,16 +1,69 @@
-"""`choose`: from a request and outputs to picks. Every door ends here."""
+"""From a request and outputs to picks: `Request.of` checks what needs no model, and every door ends in `choose`."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from badge.core.arrays import as_array
-from badge.core.rows import Remaining, loaded, narrowed
+from badge.core.arrays import as_array, as_index
+from badge.core.rng import generator
+from badge.core.rows import Listed, Remaining, loaded, narrowed
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.protocol import Strategy
-from badge.strategies.request import Request
+from badge.samplers.checks import check_k
+from badge.strategies.protocol import Declaration, Strategy, declaration
+from badge.strategies.registry import get
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """k picks by `strategy` among the rows `left` of a pool; `labeled` are the labelled examples, if they were passed."""
+
+    strategy: Strategy
+    k: int
+    rng: np.random.Generator
+    left: Remaining | Listed
+    labeled: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        strategy: str | Strategy,
+        k: Any,
+        rows: int,
+        seed: int | np.random.Generator | None = 0,
+        labeled: Any = None,
+        exclude: Any = None,
+        bias: bool = False,
+    ) -> Request:
+        """The request for k picks from a pool of `rows` rows, or an error that says what is wrong with it.
+
+        >>> Request.of("badge", 3, rows=10, exclude=range(8))
+        Traceback (most recent call last):
+        badge.errors.InputError: asked for 3 of 2 candidates: 10 in the pool, 8 excluded
+        """
+        rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
+        done = None if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
+        if done is not None and len(outside := done[(done < 0) | (done >= rows)]):
+            raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")
+        k, left = check_k(k, rows), Remaining(0, rows, done)
+        if k > (n := len(left)):
+            raise InputError(f"asked for {k} of {n} candidates: {rows} in the pool, {rows - n} excluded")
+        request = cls(get(strategy, bias), k, rng, left, labeled)
+        if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
+            name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
+            raise InputError(f"{name} is conditioned on the labelled examples: pass labeled=, or exclude=")
+        return request
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """What the strategy reads."""
+        return declaration(self.strategy)
 
 
 def select_from(
@@ -66,7 +119,7 @@ def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
             labeled = request.labeled
             if labeled is None and isinstance(left, Remaining):
                 labeled = outputs[left.excluded]
-            labeled = labeled if labeled is not None and len(labeled) else None
+            labeled = labeled or None  # no rows are none
         ready = loaded if declared.blocks else lambda rows: rows[:]
         seen = outputs.only(declared.reads).map(lambda rows: ready(narrowed(rows, left)))
     picks = checked(request.strategy(seen, request.k, request.rng, labeled=labeled), request.k, len(left))
@@ -74,18 +127,16 @@ def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
 
 
 def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
-    if labeled is None or not (labeled.has_embeddings and outputs.has_embeddings):
-        return
-    if labeled.embeddings.shape[1] != outputs.embeddings.shape[1]:
-        both = f"{labeled.embeddings.shape[1]} embedding columns and the pool {outputs.embeddings.shape[1]}"
-        raise InputError(f"labeled has {both}: both must come from one model")
+    widths = [of.embeddings.shape[1] for of in (labeled, outputs) if of is not None and of.has_embeddings]
+    if len(set(widths)) > 1:
+        found = f"{widths[0]} embedding columns and the pool {widths[1]}"
+        raise InputError(f"labeled has {found}: both must come from one model")
 
 
 def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
     """The picks, if they are k distinct positions: a user's strategy may be wrong."""
     ids = as_array(picks, "the strategy's positions")
-    whole = ids.dtype.kind in "iu" and ids.shape == (k,)
-    found = set(ids.tolist()) if whole else ()
+    found = set(ids.tolist()) if ids.dtype.kind in "iu" and ids.shape == (k,) else ()
     if len(found) != k or min(found) < 0 or max(found) >= n:
         shown = str(ids.reshape(-1)[:6].tolist())[:80]
         asked = f"{k} distinct positions (whole numbers below {n}) were asked for"

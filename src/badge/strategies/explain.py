@@ -13,7 +13,7 @@ from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
 from badge.strategies.bait import bait_added
-from badge.strategies.coverage import coverage_added
+from badge.strategies.embeddings import coverage_added
 
 #: A Cholesky pivot below this share of its row's squared norm counts as vanished.
 VANISHED = 1e-12
@@ -69,17 +69,16 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
     """
     if not isinstance(outputs, Outputs):
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}: badge.predict makes them")
-    for name, there in (("probabilities", outputs.has_probabilities), ("embeddings", outputs.has_embeddings)):
-        if not there:
+    for name in ("probabilities", "embeddings"):
+        if not getattr(outputs, f"has_{name}"):
             why = outputs.missing or f"pass {name}= too"
             raise InputError(f"picks are explained by probabilities and embeddings: the outputs hold no {name}: {why}")
-    index = as_index(ids, len(outputs))
+    index = as_index(ids, len(outputs)).to(outputs.device)
     if not len(index):
         raise InputError("no picks to explain: ids is empty")
-    if int(index.min()) < 0 or int(index.max()) >= len(outputs):
-        span = f"{int(index.min())} to {int(index.max())}"
-        raise InputError(f"ids go from {span}: positions go from 0 to {len(outputs) - 1}")
-    index = index.to(outputs.device)
+    lowest, highest = (int(edge) for edge in index.aminmax())
+    if lowest < 0 or highest >= len(outputs):
+        raise InputError(f"ids go from {lowest} to {highest}: positions go from 0 to {len(outputs) - 1}")
     features = gradient_embedding(outputs)
     rows = features.rows(index)
     p = outputs.probabilities.index_select(0, index).double()
@@ -105,10 +104,10 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
 def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:
     if strategy in ("bait", "bait-binary"):
         return np.array(bait_added(outputs, ids, labeled, strategy == "bait-binary"))
-    if strategy not in ("maxherding", "uherding", "probcover"):
-        known = "maxherding, uherding, probcover, bait and bait-binary"
-        raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
-    return np.array(coverage_added(outputs, ids, labeled, strategy))
+    if strategy in ("maxherding", "uherding", "probcover"):
+        return np.array(coverage_added(outputs, ids, labeled, strategy))
+    known = "maxherding, uherding, probcover, bait and bait-binary"
+    raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
 
 
 def _nearest_earlier(rows: Rows) -> Tensor:

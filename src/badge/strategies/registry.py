@@ -8,7 +8,7 @@ from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_n
 from badge.core.importing import imported
 from badge.core.numbers import flag
 from badge.errors import InputError
-from badge.strategies import albl, auto, bait, bald, cold, coreset, coverage, gradient, uncertainty, wkmeans  # noqa: F401
+from badge.strategies import albl, bait, embeddings, gradient, uncertainty  # noqa: F401
 from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
 
 NAMES = list(STRATEGIES)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from badge.features import Dense, Features, gradient_embedding
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy, declaration, get
-from badge.strategies.choose import checked, choose, select_from
-from badge.strategies.request import Request
+from badge.strategies.choose import Request, checked, choose, select_from
 from badge.testing.laws import as_sets, chi_square, tally
 from badge.testing.pools import POOLS, SMALL, made, ways_to_hold
 
