@@ -16,7 +16,7 @@ from badge import data
 from badge.cli import app
 from badge.core import catalog
 from badge.core.rng import PICKS_VERSION
-from badge.experiment.model import LINEAR
+from badge.experiment.cell import LINEAR
 from badge.training import networks
 
 ROOT: Any = typer.main.get_command(app)

@@ -16,8 +16,7 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.place import Placed, RayPlace, Resources
-from badge.cluster.shards import Host, cuts, packed, sent
+from badge.cluster.shards import Host, Placed, RayPlace, Resources, cuts, packed, sent
 from badge.core.catalog import ONE_PASS
 from badge.core.rows import Remaining, narrowed
 from badge.errors import BadgeError, InputError
@@ -61,8 +60,8 @@ class Beside:
 
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("badge.cluster.place.RayShards", Beside)
-    monkeypatch.setattr("badge.cluster.place.room", lambda ray, shards, each: nullcontext([""] * shards))
+    monkeypatch.setattr("badge.cluster.shards.RayShards", Beside)
+    monkeypatch.setattr("badge.cluster.shards.room", lambda ray, shards, each: nullcontext([""] * shards))
     monkeypatch.setattr("badge.cluster.selecting.connected", nullcontext)
     for module in ("badge.samplers.envelope", "badge.cluster.shards"):
         monkeypatch.setattr(f"{module}.SEGMENT", SEGMENT)

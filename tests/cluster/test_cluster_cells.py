@@ -64,7 +64,7 @@ class Killing(RayCells):
 def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many lines the journals had each time a cell was started. Once one is started again, none waits any more."""
     lines: list[int] = []
-    start = _Tasks._start
+    start = _Tasks.start
 
     def noted(self: _Tasks, cell: Cell, journal: Journal) -> None:
         lines.append(len(journal.records))
@@ -72,7 +72,7 @@ def started_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             Path("shut").unlink(missing_ok=True)
         start(self, cell, journal)
 
-    monkeypatch.setattr(_Tasks, "_start", noted)
+    monkeypatch.setattr(_Tasks, "start", noted)
     return lines
 
 

@@ -50,7 +50,7 @@ class Killing(RayShards):
 
 @pytest.fixture
 def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Killing]]:
-    monkeypatch.setattr("badge.cluster.place.RayShards", Killing)
+    monkeypatch.setattr("badge.cluster.shards.RayShards", Killing)
     Killing.seen.clear()
     Killing.nodes.clear()
     yield Killing
@@ -169,6 +169,6 @@ def test_a_part_that_is_changed_while_selecting_is_named(
                 array[7] = array[7, ::-1]
                 np.save(file, array)
 
-    monkeypatch.setattr("badge.cluster.place.RayShards", Changing)
+    monkeypatch.setattr("badge.cluster.shards.RayShards", Changing)
     with pytest.raises(InputError, match="part-005000 was changed"):
         badge.cluster.select_from(tmp_path / "copy", 5, strategy="conf", shards=1)

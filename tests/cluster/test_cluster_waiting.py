@@ -18,9 +18,8 @@ import pytest
 
 import badge
 import badge.cluster
-from badge.cluster import place, shards, waiting
-from badge.cluster.place import Resources, room
-from badge.cluster.shards import RayShards
+from badge.cluster import session, shards
+from badge.cluster.shards import RayShards, Resources, room
 from badge.errors import ClusterError
 
 
@@ -46,10 +45,10 @@ class Deserted:
 
 @pytest.mark.parametrize(("home", "message"), [("a", "the node of this process is gone"), ("b", "no node of the Ray")])
 def test_all_nodes_gone_is_one_line(home: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr(waiting, "answers_at", lambda host, port: True)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(session, "answers_at", lambda host, port: True)
     with pytest.raises(ClusterError, match=message) as caught:
-        waiting.get(Deserted(home), ["something"], "answers")
+        session.get(Deserted(home), ["something"], "answers")
     assert "\n" not in str(caught.value)
 
 
@@ -63,10 +62,10 @@ def test_nothing_is_fetched_from_a_node_that_is_gone(monkeypatch: pytest.MonkeyP
         def get(self, refs: Any, timeout: float) -> Any:
             raise AssertionError("fetched")
 
-    monkeypatch.setattr(waiting, "_homes", {})
-    monkeypatch.setattr(waiting, "answers_at", lambda host, port: False)
+    monkeypatch.setattr(session, "_homes", {})
+    monkeypatch.setattr(session, "answers_at", lambda host, port: False)
     with pytest.raises(ClusterError, match="the node of this process is gone"):
-        waiting.get(Gone("a"), ["something"], "answers")
+        session.get(Gone("a"), ["something"], "answers")
 
 
 def test_a_wait_says_what_it_waits_for_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,11 +73,11 @@ def test_a_wait_says_what_it_waits_for_and_ends(monkeypatch: pytest.MonkeyPatch)
         def nodes(self) -> list[dict[str, Any]]:
             return [{**node, "Alive": True} for node in super().nodes()]
 
-    monkeypatch.setattr(waiting, "answers_at", lambda host, port: True)
-    monkeypatch.setattr(waiting, "SAY_SECONDS", -1.0)
+    monkeypatch.setattr(session, "answers_at", lambda host, port: True)
+    monkeypatch.setattr(session, "SAY_SECONDS", -1.0)
     said = pytest.warns(UserWarning, match=r"waiting for 1 of 1 shards of the Ray cluster, 0 s so far")
     with said, pytest.raises(ClusterError, match=r"waited 0 s for 1 of 1 shards of the Ray cluster: a rerun"):
-        waiting.ready(Slow("a"), ["something"], "shards", limit=0.005)
+        session.ready(Slow("a"), ["something"], "shards", limit=0.005)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_one_shard_on_each_node_and_no_room_is_one_line(
     for _ in range(2):  # the second uses the processes of the first
         assert badge.cluster.select_from(pool, 20, shards=3).tolist() == expected
     assert {len(set(homes)) for homes in seen} == {3}, seen
-    monkeypatch.setattr(place, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(shards, "ROOM_SECONDS", 0.0)
     with pytest.raises(
         ClusterError, match=r"room for 3 shards with 2 CPU each \(3 CPU free\) .*ask for less by shards="
     ):

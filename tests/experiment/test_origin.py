@@ -101,11 +101,9 @@ def test_the_report_says_where_runs_of_different_code_are_compared(own: Any, tmp
 
 
 def test_other_versions_are_noted_once(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from badge.experiment import cell as module
-
     whole = journal_path(CELL, reference).read_bytes().splitlines(keepends=True)
     journal_path(CELL, tmp_path).write_bytes(b"".join(whole[:5]))
-    monkeypatch.setattr(module, "versions", lambda: {"torch": "99"})
+    monkeypatch.setattr(origin, "versions", lambda: {"torch": "99"})
     run_cell(CELL, tmp_path)
     resumed = [e for e in journal.read(journal_path(CELL, tmp_path)) if e["event"] == "resume"]
     assert [event["versions"] for event in resumed] == [{"torch": "99"}]

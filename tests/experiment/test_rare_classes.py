@@ -13,9 +13,8 @@ from badge.core.catalog import names
 from badge.data import Dataset
 from badge.errors import InputError
 from badge.experiment import Cell, Serial, cells_of, run_cells
-from badge.experiment.cell import _by_class, run_cell
-from badge.experiment.model import passes
-from badge.training.linear import LinearHead
+from badge.experiment.cell import _by_class, passes, run_cell
+from badge.training.frozen import LinearHead
 from small_cells import quiet, rounds
 
 

@@ -15,7 +15,7 @@ from badge import stats
 from badge.cli import app
 from badge.errors import DataError, InputError, WriteError
 from badge.report import build, learning_curves
-from badge.report.statistics import chosen_strategies
+from badge.report.section import chosen_strategies
 from badge.stats import Results
 from journal_lines import write_journal
 

@@ -12,8 +12,8 @@ import pytest
 
 from badge import stats
 from badge.report import build, evaluate, sections
+from badge.report.build import headline
 from badge.report.drawings import Lines, mean_lines
-from badge.report.page import headline
 from badge.report.section import Section, Study
 from badge.report.tables import Table
 from badge.stats import Results

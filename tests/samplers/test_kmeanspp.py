@@ -19,8 +19,8 @@ from badge.features.rows import resolution
 from badge.samplers import kmeanspp
 from badge.samplers.nearest import Tuning
 from badge.samplers.plain import plain_kmeanspp
+from badge.testing.checks import SMALL
 from badge.testing.laws import Law, chi_square, kmeanspp_law, tally
-from badge.testing.pools import SMALL
 from laws import ACCEPTED, REJECTED, TINY, force_sketch, tuned, two_sample
 
 module = importlib.import_module("badge.samplers.kmeanspp")  # the package's attribute of that name is the function

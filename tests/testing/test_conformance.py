@@ -21,8 +21,8 @@ from badge.samplers import kcenter, kdpp, kmeanspp, topk
 from badge.samplers.checks import sampler
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.testing import check_sampler, check_strategy, kdpp_law, kmeanspp_law
+from badge.testing.checks import SMALL, made
 from badge.testing.laws import Law
-from badge.testing.pools import SMALL, made
 
 
 @sampler

@@ -3,8 +3,8 @@
 import math
 
 from badge import stats, strategies
-from badge.experiment.cell import Cell
 from badge.experiment.display import text_table
+from badge.experiment.grid import Cell
 
 #: seven strategies, three seeds, to 400 of 1,437 labels
 CELLS = [

@@ -13,12 +13,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from badge.cluster.session import connected, cpus
-from badge.cluster.waiting import errors_from_afar, fetched, ready
+from badge.cluster.session import connected, cpus, errors_from_afar, fetched, ready
 from badge.errors import ClusterError
-from badge.experiment.cell import Cell, Notify, continue_cell
+from badge.experiment.cell import Notify, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure, outcome_of
-from badge.experiment.resuming import journal_path
+from badge.experiment.grid import Cell, journal_path
 from badge.journal import Journal
 from badge.journal.events import End, Record, Round
 
@@ -40,15 +39,14 @@ class RayCells:
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
         """The outcomes of the cells. `run` is left aside: it writes where it runs, and nodes may have no common disk."""
         with connected(self.address) as ray:
-            tasks = _Tasks(ray, self.folder)
+            tasks, waiting = _Tasks(ray), list(reversed(cells))
             most = self.workers or PER_CORE * cpus(ray)
-            waiting = list(reversed(cells))
             try:
                 while waiting or tasks.running:
                     while waiting and len(tasks.running) < most:
                         cell = waiting.pop()
                         try:
-                            tasks.open(cell)
+                            tasks.start(cell, Journal(journal_path(cell, self.folder), sync=False))
                         except Exception as error:
                             yield failure(cell, error)
                     if tasks.running:
@@ -60,16 +58,13 @@ class RayCells:
 class _Tasks:
     """The cells that are running: the stream of messages of each, and its journal."""
 
-    def __init__(self, ray: Any, folder: Path) -> None:
-        self.ray, self.folder = ray, folder
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
         self.running: dict[Any, tuple[Cell, Journal]] = {}
         self.deaths: Counter[Cell] = Counter()
         self.where = ray.put((str(Path.cwd()), os.environ.get("BADGE_DATA")))
 
-    def open(self, cell: Cell) -> None:
-        self._start(cell, Journal(journal_path(cell, self.folder), sync=False))
-
-    def _start(self, cell: Cell, journal: Journal) -> None:
+    def start(self, cell: Cell, journal: Journal) -> None:
         task = self.ray.remote(num_cpus=cell.threads, max_retries=0, num_returns="streaming")(messages)
         self.running[task.remote(cell, journal.path.read_bytes(), self.where)] = (cell, journal)
 
@@ -84,7 +79,7 @@ class _Tasks:
                 self.deaths[cell] += 1
                 if self.deaths[cell] < DEATHS:
                     del self.running[stream]
-                    self._start(cell, journal)
+                    self.start(cell, journal)
                     continue
                 message = Outcome(cell, f"{DEATHS} workers died over it, out of memory? {error}")
             if isinstance(message, Outcome):
@@ -138,6 +133,7 @@ def messages(cell: Cell, content: bytes, where: tuple[str, str | None]) -> Itera
         told.put(outcome_of(run, cell, lambda *numbers: told.put(numbers)))
 
     threading.Thread(target=work, daemon=True).start()
-    while not isinstance(message := told.get(), Outcome):
+    message: Message = []
+    while not isinstance(message, Outcome):
+        message = told.get()
         yield message
-    yield message

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.cluster.waiting import get
+from badge.cluster.session import get
 from badge.errors import InputError
 
 #: Most groups in which names are compared: a worker holds the names of one group in memory.

@@ -85,12 +85,9 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
 
 def inputs_of(batch: Mapping[str, NDArray[Any]]) -> Any:
     """The columns of a batch as a pool. A single column is its values, so that its name does not matter."""
-    columns = {name: _plain(values) for name, values in batch.items() if name not in LABEL_KEYS}
+    kept = {name: values for name, values in batch.items() if name not in LABEL_KEYS}
+    columns = {name: values.tolist() if values.dtype.kind in "OUS" else values for name, values in kept.items()}
     return next(iter(columns.values())) if len(columns) == 1 else columns
-
-
-def _plain(values: NDArray[Any]) -> Any:
-    return values.tolist() if values.dtype.kind in "OUS" else values
 
 
 def plan_pool(pool: Any, id: str | None) -> Plan:
@@ -109,13 +106,13 @@ def plan_pool(pool: Any, id: str | None) -> Plan:
 
 
 def _column(pool: Any, id: str) -> Any:
-    if isinstance(pool, Mapping) or is_hf_dataset(pool) or hasattr(pool, "iloc"):
-        try:
-            return pool[id]
-        except KeyError:
-            raise InputError(f"the pool has no column {id!r} to name its rows by") from None
-    way_out = f"leave out id={id!r}, rows are named by position"
-    raise InputError(f"a pool of type {type(pool).__name__} has no columns: {way_out}")
+    if not (isinstance(pool, Mapping) or is_hf_dataset(pool) or hasattr(pool, "iloc")):
+        way_out = f"leave out id={id!r}, rows are named by position"
+        raise InputError(f"a pool of type {type(pool).__name__} has no columns: {way_out}")
+    try:
+        return pool[id]
+    except KeyError:
+        raise InputError(f"the pool has no column {id!r} to name its rows by") from None
 
 
 def _bytes_of(first: Any) -> int:
@@ -187,8 +184,5 @@ def piece(pool: Any, a: int, b: int) -> Any:
         return pool.select(range(a, b))
     if isinstance(pool, Dataset):
         return Subset(pool, range(a, b))
-    if hasattr(pool, "iloc"):
-        return pool.iloc[a:b]
-    if hasattr(pool, "tocsr"):
-        return pool.tocsr()[a:b]
-    return pool[a:b]
+    sliced = pool.iloc if hasattr(pool, "iloc") else pool.tocsr() if hasattr(pool, "tocsr") else pool
+    return sliced[a:b]

@@ -17,9 +17,8 @@ from torch import nn
 from badge.cluster import pieces
 from badge.cluster.names import stored_names
 from badge.cluster.pieces import Plan
-from badge.cluster.place import Resources
-from badge.cluster.session import connected, pickled, pickling
-from badge.cluster.waiting import fetched, ready, watched
+from badge.cluster.session import connected, fetched, pickled, pickling, ready, watched
+from badge.cluster.shards import Resources
 from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError
@@ -125,24 +124,31 @@ class Job:
         self.copy = hashlib.blake2b(self.model + self.options).digest()  # which model, with which options
 
 
-class Worker:
-    """One copy of the model; writes the rows that it is given as a part, unless that part is there."""
+#: the model and the options that a process keeps between two parts, by `Job.copy`
+_here: dict[bytes, tuple[Any, Options]] = {}
 
-    def __init__(self, job: Job) -> None:
+
+def copy_here(job: Job) -> tuple[Any, Options]:
+    """The copy of the model that this process has had since its first part, and the options of its pass."""
+    if job.copy not in _here:
+        _here.clear()
         torch.set_num_threads(job.threads)
-        self.job = job
-        self.model, self.options = pickle.loads(job.model), pickle.loads(job.options)
-        on_gpu = torch.cuda.is_available() and isinstance(self.model, nn.Module)
-        self.options = replace(self.options, device="cuda" if on_gpu else None, progress=False)
+        model, options = pickle.loads(job.model), pickle.loads(job.options)
+        on_gpu = torch.cuda.is_available() and isinstance(model, nn.Module)
+        _here[job.copy] = model, replace(options, device="cuda" if on_gpu else None, progress=False)
+    return _here[job.copy]
 
-    def part(self, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
-        found = parts.existing(self.job.directory, key, self.job.identity)
-        if found is not None:
-            return found
-        said = Pass.of(self.model, pool, self.options).outputs()
-        h = said.embeddings.half() if self.job.half else said.embeddings
-        arrays = said.probabilities.numpy(), h.numpy()
-        return parts.write(self.job.directory, key, *arrays, names, self.job.identity, said.multilabel)
+
+def write_rows(job: Job, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
+    """The rows of `pool` as a part, unless that part is there."""
+    found = parts.existing(job.directory, key, job.identity)
+    if found is not None:
+        return found
+    model, options = copy_here(job)
+    said = Pass.of(model, pool, options).outputs()
+    h = said.embeddings.half() if job.half else said.embeddings
+    arrays = said.probabilities.numpy(), h.numpy()
+    return parts.write(job.directory, key, *arrays, names, job.identity, said.multilabel)
 
 
 def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each: dict[str, float]) -> Iterator[Part]:
@@ -188,8 +194,8 @@ def _from_pool(
 
 
 def write_part(job: Job, carried: Any, key: str, pool: Any, names: NDArray[Any] | None) -> Part:
-    """One part of a pool, by the copy of the model that this process has had since its first part."""
-    return worker_here(job).part(key, pool if carried is None else pieces.piece(carried, *pool), names)
+    """One part of a pool: these rows, or that range of what is carried."""
+    return write_rows(job, key, pool if carried is None else pieces.piece(carried, *pool), names)
 
 
 def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[bytes]]:
@@ -204,7 +210,7 @@ def write_batch(batch: dict[str, NDArray[Any]], shared: Any) -> dict[str, list[b
         key = hashlib.blake2b(f"{names.dtype}{names.shape}".encode() + names.tobytes(), digest_size=16)
         some = sample_of(len(names))
         key.update(value_digest({column: values[some] for column, values in batch.items()}))
-        answer: Part | BadgeError = worker_here(job).part(key.hexdigest(), pieces.inputs_of(batch), names)
+        answer: Part | BadgeError = write_rows(job, key.hexdigest(), pieces.inputs_of(batch), names)
     except BadgeError as error:
         answer = error
     return {"answer": [pickle.dumps(answer)]}
@@ -218,19 +224,6 @@ class BatchWriter:
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> dict[str, list[bytes]]:
         return write_batch(batch, self.shared)
-
-
-def worker_here(job: Job) -> Worker:
-    worker = _here.get(job.copy)
-    if worker is None:
-        _here.clear()
-        worker = _here[job.copy] = Worker(job)
-    worker.job = job
-    return worker
-
-
-#: the model that a process keeps between two parts, by `Job.copy`
-_here: dict[bytes, Worker] = {}
 
 
 def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
@@ -251,10 +244,8 @@ def _carried(ray: Any, plan: Plan) -> Any:
 
 
 def _check_made(directory: Place, plan: Plan, made: Sequence[Part]) -> None:
-    found = sum(part.rows for part in made)
-    if found != plan.rows:
+    if (found := sum(part.rows for part in made)) != plan.rows:
         raise InputError(f"the data set had {plan.rows:,} rows and gave {found:,}: it changed on the way")
-    for part in made:
-        if not directory.sees(part):
-            missing = f"{directory}/{part.name} was written by a worker and is not here"
-            raise InputError(f"{missing}: all nodes must see the directory out=")
+    if unseen := [part.name for part in made if not directory.sees(part)]:
+        missing = f"{directory}/{unseen[0]} was written by a worker and is not here"
+        raise InputError(f"{missing}: all nodes must see the directory out=")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.cluster.pieces import plan
-from badge.cluster.place import Placed, RayPlace, Resources
 from badge.cluster.predicting import predict
 from badge.cluster.session import connected, require_ray
+from badge.cluster.shards import Placed, RayPlace, Resources
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models.one_pass import Pass

@@ -1,18 +1,24 @@
-"""Shards of a pool as actors of a Ray cluster."""
+"""Rows that live on a Ray cluster: samplers work on shards over there, actors that need room on its nodes."""
+
+from __future__ import annotations
 
 import io
 import pickle
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import cycle, islice, pairwise
 from typing import Any, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.cluster.session import pickled
-from badge.cluster.waiting import fetched, ready
-from badge.core.rows import LOST, Arguments, Build, LostShard, Remaining, narrowed
+from badge.cluster import session
+from badge.cluster.session import cpus, fetched, gpus, pickled, ready
+from badge.core.numbers import positive, whole
+from badge.core.rows import LOST, Arguments, Build, LostShard, Place, Remaining, RowSource, Shards, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
 
@@ -47,7 +53,8 @@ class RayShards:
 
     def __init__(self, ray: Any, rows: Any, build: Build, edges: list[int], homes: list[str], threads: int = 1) -> None:
         self.ray, self.rows, self.build, self.threads = ray, rows, build, threads
-        self.edges, self.homes = edges, homes
+        self.ranges, self.homes = list(pairwise(edges)), homes
+        self.sizes = [stop - start for start, stop in self.ranges]
         self.actors = [self._start(i) for i in range(len(homes))]
         self.deaths: Counter[int] = Counter()
         self.waiting = False  # for answers
@@ -55,13 +62,8 @@ class RayShards:
 
     device = torch.device("cpu")
 
-    @property
-    def sizes(self) -> list[int]:
-        return [stop - start for start, stop in zip(self.edges, self.edges[1:], strict=False)]
-
     def _start(self, i: int) -> Any:
-        content = sent(self.rows, self.build, self.edges[i], self.edges[i + 1])
-        home = self.homes[i]
+        content, home = sent(self.rows, self.build, *self.ranges[i]), self.homes[i]
         if spare := spares(self.ray).get(home):
             actor = spare.pop()
             actor.take.remote(content, self.threads)
@@ -99,8 +101,7 @@ class RayShards:
         return answers
 
     def close(self) -> None:
-        """The shards are given up. Idle processes on a known node wait for the next selection.
-        Closing twice does nothing."""
+        """The shards are given up; idle processes on a known node wait for the next selection. Twice does nothing."""
         for home in self.homes[: len(self.actors)]:
             actor = self.actors.pop(0)
             if self.waiting or not home:
@@ -171,3 +172,122 @@ def packed(value: Any) -> bytes:
     stream = io.BytesIO()
     _Pickler(stream, protocol=5).dump(value)
     return stream.getvalue()
+
+
+#: Seconds within which the cluster must have room for the shards: one that grows needs minutes for a node.
+ROOM_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Cores, GPUs and bytes of memory of each worker or shard; None if badge is to choose."""
+
+    num_cpus: float | None = None
+    num_gpus: float | None = None
+    memory: int | None = None
+
+    @classmethod
+    def of(cls, num_cpus: Any, num_gpus: Any, memory: Any) -> Resources:
+        memory = None if memory is None else whole(memory, "memory")
+        return cls(_share(num_cpus, "num_cpus"), _share(num_gpus, "num_gpus"), memory)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a process that has these cores."""
+        return max(1, int(self.num_cpus or 1))
+
+    def of_workers(self, ray: Any) -> dict[str, float]:
+        """Options of a task with a copy of the model: a core, and a GPU where the cluster has some."""
+        gpu = float(gpus(ray) > 0) if self.num_gpus is None else self.num_gpus
+        given = {"num_cpus": 1.0 if self.num_cpus is None else self.num_cpus, "num_gpus": gpu, "memory": self.memory}
+        return {name: value for name, value in given.items() if value}
+
+    def workers(self, ray: Any) -> int:
+        """How many of them the cluster has room for, at least 1."""
+        wanted = self.of_workers(ray)
+        gpu = wanted.get("num_gpus")
+        return max(1, int(gpus(ray) / gpu if gpu else cpus(ray) / wanted.get("num_cpus", 1.0)))
+
+    def bundle(self, ray: Any, shards: int) -> dict[str, float]:
+        """What is reserved for each of `shards`: a core, or a part of one where shards outnumber the cores."""
+        core = int(1e4 / -(-shards // cpus(ray))) / 1e4 if self.num_cpus is None else self.num_cpus
+        wanted = {"CPU": core, "GPU": self.num_gpus, "memory": self.memory}
+        return {name: value for name, value in wanted.items() if value}
+
+
+def _share(value: Any, name: str) -> float | None:
+    return value if value is None else 0.0 if value == 0 and not isinstance(value, bool) else positive(value, name)
+
+
+@contextmanager
+def room(ray: Any, shards: int, each: Resources) -> Iterator[list[str]]:
+    """Reserve room for shards until the end of the block, and name the node of each ("" if they reserve nothing).
+
+    The room is a placement group, so that a cluster that can grow learns what is wanted.
+    """
+    bundle = each.bundle(ray, shards)
+    if not bundle:
+        yield [""] * shards
+        return
+    group = ray.util.placement_group([bundle] * shards, strategy="SPREAD")
+    try:
+        text = " and ".join(f"{value:,.12g} {name}" for name, value in bundle.items())
+        way_out = "end other work on the cluster, or ask for less by shards=, num_cpus= (0: share), memory="
+        wait = session.Wait(ray, ROOM_SECONDS, way_out)
+        while not group.wait(session.LOOK_SECONDS):
+            free = ray.available_resources()
+            left = " and ".join(f"{free.get(name, 0.0):,.12g} {name}" for name in bundle)
+            wait.look(f"room for {shards} shards with {text} each ({left} free)")
+        found = ray.util.placement_group_table(group)["bundles_to_node_id"]
+        yield [found[i] for i in range(shards)]
+    finally:
+        ray.util.remove_placement_group(group)
+
+
+#: Rows of a shard at least, where the number of shards is not given: below, a message costs more than its work.
+LEAST_ROWS = 16 * SEGMENT
+
+
+class RayPlace(ExitStack):
+    """A cluster. The shards that samplers make on it go when the work is done, and with them the room for them."""
+
+    def __init__(self, ray: Any, count: int | None, each: Resources) -> None:
+        super().__init__()
+        self.ray, self.count, self.each = ray, count, each
+        self.nodes: list[str] = []  #: the node of each shard; all samplers of a selection share them
+
+    def shards(self, rows: Any, build: Build) -> Shards:
+        count = self.count or max(1, min(cpus(self.ray) // self.each.threads, len(rows) // LEAST_ROWS))
+        edges = cuts(len(rows), count)
+        self.nodes = self.nodes or self.enter_context(room(self.ray, len(edges) - 1, self.each))
+        homes = list(islice(cycle(self.nodes), len(edges) - 1))
+        opened = RayShards(self.ray, rows, build, edges, homes, self.each.threads)
+        self.callback(opened.close)
+        return opened
+
+
+class Placed:
+    """Rows on a cluster. This process can read them too, block by block. Pickled they are the rows alone."""
+
+    def __init__(self, base: RowSource, place: Place) -> None:
+        self.base, self.place = base, place
+        self.shape, self.dtype, self.device = base.shape, base.dtype, base.device
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _same, (self.base,)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        return self.base[rows]
+
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
+        return self.base.index_select(dim, index)
+
+    def narrowed(self, ids: Remaining) -> Placed:
+        return Placed(narrowed(self.base, ids), self.place)
+
+
+def _same(rows: RowSource) -> RowSource:
+    return rows

@@ -7,117 +7,47 @@ seeds, so a cell that was killed ends with the same picks and accuracies.
 """
 
 import math
-import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from badge import data, strategies
 from badge.core.catalog import names
-from badge.core.numbers import positive, whole
 from badge.core.threads import threads
 from badge.data import Dataset
 from badge.data.own import is_own_file
-from badge.errors import InputError
-from badge.experiment.model import LINEAR, passes, trainer_of
-from badge.experiment.origin import Held, check_data, code_digests, data_digest, git_revision, held, versions
-from badge.experiment.resuming import check_start, check_whole_batches, goes_on, journal_path
+from badge.experiment import origin
+from badge.experiment.grid import Cell, held, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal
-from badge.journal.events import Data, End, Resume, Round, Start, shown_model
+from badge.journal.events import Data, End, Resume, Round, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
+from badge.outputs import Outputs
 from badge.strategies import ALBL
 from badge.strategies.explain import log_det
-from badge.training import Frozen
+from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
+from badge.training.frozen import Linear, LinearHead
 from badge.training.trainer import Trainer
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)
 MOST_LABELS = 50_000
 
+#: the model that is a linear head on the features
+LINEAR = "linear"
+#: what a strategy that compares several passes is given: their number, and the share of its inputs that a linear head drops
+PASSES, DROPPED = 20, 0.5
+
 #: called after each round with the labels so far, the labels at the end, and the test accuracy
 Notify = Callable[[int, int, float], None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
-
-    Args:
-        data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
-        model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
-        strategy: a name, "package.module:function", or a function.
-        batch_size: labels per round.
-        initial: labels of the first round.
-        labels: number at which the run ends; None: the end of the pool, at most 50,000.
-        seed: seed of everything that is drawn.
-        threads: number of threads; the last bits depend on it.
-        width: width of the network; None: its default.
-        lr: learning rate; None: the paper's for that kind of data.
-        max_epochs: most epochs of one training; None: the trainer's default.
-        raw: keep the features of tables unscaled.
-        text: the column of texts, where `data` is a file.
-        label: the column of labels, where `data` is a file.
-        encoder: "hf:…", which turns the texts into vectors.
-        first: "typiclust" or "kmeanspp" picks the initial labels, from these vectors or from the features; None draws them.
-
-    >>> Cell("letter", "mlp", "badge", batch_size=100).name
-    'letter-mlp-b100-badge-s0'
-    """
-
-    data: str
-    model: str
-    strategy: str
-    batch_size: int
-    initial: int = 100
-    labels: int | None = None
-    seed: int = 0
-    threads: int = 1
-    width: int | None = None
-    lr: float | None = None
-    max_epochs: int | None = None
-    raw: bool = False
-    text: str | None = None
-    label: str | None = None
-    encoder: str | None = None
-    first: str | None = None
-
-    def __post_init__(self) -> None:
-        objects = {"data": "; in a program also a Dataset", "strategy": "; in a program also a function"}
-        for field in ("data", "strategy", "model", "text", "label", "encoder", "first"):
-            name = Held.of(getattr(self, field)) if field in objects else getattr(self, field)
-            if not isinstance(name, str) and (name is not None or field in ("data", "strategy", "model")):
-                raise InputError(f"{field} must be a name, not {name!r:.80}{objects.get(field, '')}")
-            object.__setattr__(self, field, name)
-        if not is_own_file(self.data) and any((self.text, self.label, self.encoder)):
-            raise InputError(f"text, label and encoder are for data in a file; {self.data} is none")
-        for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
-            value = getattr(self, field)
-            if value is not None or field not in ("labels", "width", "max_epochs"):
-                object.__setattr__(self, field, whole(value, field, least=0 if field == "seed" else 1))
-        if self.lr is not None:
-            object.__setattr__(self, "lr", positive(self.lr, "lr"))
-        if self.labels is not None and self.labels < self.initial:
-            raise InputError(f"labels ({self.labels}) must be at least the initial ones ({self.initial})")
-
-    @property
-    def name(self) -> str:
-        """The name of the journal; characters that a file name should not have, such as `:`, become `_`."""
-        first = () if self.first is None else (f"first_{self.first}",)
-        parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
-        return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
-
-    @property
-    def shown_model(self) -> str:
-        """The model as tables name it."""
-        return shown_model(self.model, self.first)
 
 
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
@@ -150,39 +80,39 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
     with threads(cell.threads):
         more = False
         if journal.records:
-            start = check_start(journal.records[0], cell, journal.path)
+            start = origin.check_start(journal.records[0], cell, journal.path)
             marks = [r for r in journal.records if isinstance(r, End) or (isinstance(r, Resume) and r.more)]
             last = marks[-1] if marks else None
-            more = goes_on(cell, start, last, journal.path)
-            if isinstance(last, End) and not more:
+            more = origin.goes_on(cell, start, last, journal.path)
+            if more:
+                origin.check_whole_batches(journal, cell)
+            elif isinstance(last, End):
                 return
-        if more:
-            check_whole_batches(journal, cell)
         dataset = dataset_of(cell)
         if cell.model == LINEAR:  # it reads rows of numbers: images too
-            dataset = replace(dataset, X_train=_flat(dataset.X_train), X_test=_flat(dataset.X_test))
+            train, test = (x.reshape(len(x), -1) for x in (dataset.X_train, dataset.X_test))
+            dataset = replace(dataset, X_train=train, X_test=test)
         _start(journal, cell, dataset, more)
         _rounds(journal, cell, dataset, notify)
 
 
 def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
     """Write `start`, or `resume` where versions have changed or the run goes on to more labels (`more`)."""
+    now: dict[str, Any] = {"versions": origin.versions(), "git": origin.git_revision()}
     if not journal.records:
-        about = {key: getattr(dataset, key) for key in ("rows", "total", "complete", "text")}
-        described = Data(name=dataset.name, **about, digest=data_digest(dataset))
-        code = code_digests(cell) or None
-        journal.append(Start(cell=asdict(cell), data=described, code=code, versions=versions(), git=git_revision()))
+        about = {key: getattr(dataset, key) for key in ("name", "rows", "total", "complete", "text")}
+        described = Data(**about, digest=origin.data_digest(dataset))
+        journal.append(Start(cell=asdict(cell), data=described, code=origin.code_digests(cell) or None, **now))
         return
-    check_data(journal.records[0], dataset, journal.path)
+    origin.check_data(journal.records[0], dataset, journal.path)
     last = [record for record in journal.records if isinstance(record, Start | Resume)][-1]
-    if more or (last.versions, last.git) != (versions(), git_revision()):
-        labels = cell.labels if more else None
-        journal.append(Resume(more=more, labels=labels, versions=versions(), git=git_revision()))
+    if more or {"versions": last.versions, "git": last.git} != now:
+        journal.append(Resume(more=more, labels=cell.labels if more else None, **now))
 
 
 def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> None:
     trainer = trainer_of(cell, dataset)
-    pool, classes = torch.from_numpy(dataset.X_train), dataset.classes
+    pool = torch.from_numpy(dataset.X_train)
     total = min(cell.labels or MOST_LABELS, len(pool))
     # albl is told the number of batches after the first, which sets its rates
     batches = max(1, math.ceil((total - cell.initial) / cell.batch_size))
@@ -193,9 +123,8 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
         options |= {"first": cell.first, "embeddings": vectors}
     if cell.strategy in names(lambda one: one.passes):
         options["predict"] = passes
-    learner = ActiveLearner(
-        pool, trainer, classes=classes, strategy=strategy, seed=cell.seed, journal=journal, **options
-    )
+    options |= {"strategy": strategy, "seed": cell.seed, "journal": journal}
+    learner = ActiveLearner(pool, trainer, classes=dataset.classes, **options)
     if not learner.batches:
         learner.ask(min(cell.initial, total))
     recorded = list({record.round: record for record in journal.records if isinstance(record, Round)}.values())
@@ -216,10 +145,8 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
 
 def _round(number: int, learner: ActiveLearner, trainer: Any, cell: Cell, dataset: Dataset, total: int) -> Round:
     """Train, test, choose: the record of one round. The batch may have been chosen before the process was killed."""
-    started = time.perf_counter()
-    count = len(learner.labels)
+    started, count = time.perf_counter(), len(learner.labels)
     model, fit = learner.model, trainer.last
-    assert fit is not None
     before_test = time.perf_counter()
     tested = align(predict(model, prepared(trainer, dataset.X_test)), model, dataset.classes)
     said = tested.probabilities.argmax(dim=1).numpy(force=True)
@@ -228,13 +155,11 @@ def _round(number: int, learner: ActiveLearner, trainer: Any, cell: Cell, datase
         round=number,
         labels=count,
         test_accuracy=float(np.mean(said == dataset.y_test)),
-        train_accuracy=fit.train_accuracy,
-        epochs=fit.epochs,
-        restarts=fit.restarts,
+        **_by_class(said, dataset),  # type: ignore[arg-type]
+        **{name: getattr(fit, name) for name in ("train_accuracy", "epochs", "restarts")},
         train_seconds=learner.seconds["train"],
         predict_seconds=predict_seconds,
     )
-    record = replace(record, **_by_class(said, dataset))  # type: ignore[arg-type]
     if count >= total:
         return replace(record, seconds=time.perf_counter() - started)
     ids = learner.pending if len(learner.pending) else learner.ask(min(cell.batch_size, total - count))
@@ -266,8 +191,22 @@ def _by_class(said: np.ndarray[Any, Any], dataset: Dataset) -> dict[str, float]:
     return {"macro_f1": float(f1.mean()), "rare_recall": float(recall[rare].mean())}
 
 
-def _flat(x: Any) -> Any:
-    return x.reshape(len(x), -1)
+def trainer_of(cell: Cell, dataset: Dataset) -> Trainer | Linear:
+    """The paper's training of the cell's network; a linear head; or the frozen encoder that "package.module:make" gives."""
+    if cell.model == LINEAR:
+        return Linear()
+    build = networks.resolve(cell.model, cell.width)
+    if ":" in cell.model and isinstance(made := build(dataset.shape, dataset.classes), Frozen):
+        return made
+    options: dict[str, Any] = {} if cell.max_epochs is None else {"max_epochs": cell.max_epochs}
+    return Trainer(lambda: build(dataset.shape, dataset.classes), lr=cell.lr or dataset.lr, **options)
+
+
+def passes(model: nn.Module, pool: Any) -> Outputs:
+    """What several passes with dropout say. A linear head, which is fitted without it, drops half of its inputs."""
+    if isinstance(model, LinearHead):
+        model = nn.Sequential(nn.Dropout(DROPPED), model)
+    return predict(model, pool, passes=PASSES)
 
 
 def dataset_of(cell: Cell) -> Dataset:

@@ -12,9 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from badge.experiment.cell import Cell
 from badge.experiment.executor import Outcome
-from badge.experiment.resuming import journal_path
+from badge.experiment.grid import Cell, journal_path
 from badge.journal import records_of
 from badge.journal.events import Round
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from badge.core.numbers import whole
 from badge.errors import BadgeError, InputError
-from badge.experiment.cell import Cell, Notify
+from badge.experiment.cell import Notify
+from badge.experiment.grid import Cell
 
 #: runs one cell and reports its rounds; must be picklable where cells run in other processes
 Run = Callable[[Cell, Notify], None]

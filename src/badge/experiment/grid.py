@@ -1,4 +1,6 @@
-"""grid.toml → cells. Keys at the top are the defaults of every `[[block]]`; the grid is the union of the blocks.
+"""Cells, the settings of one run each, and grids of them.
+
+grid.toml → cells: keys at the top are the defaults of every `[[block]]`; the grid is the union of the blocks.
 
     initial = 100
     seeds = 5                       # 0 … 4; or a list
@@ -10,17 +12,22 @@
 Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one value per block, `first` one or a list.
 """
 
+from __future__ import annotations
+
+import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from badge.core.names import path_of
-from badge.core.numbers import whole
+from badge.core.numbers import positive, whole
+from badge.data import Dataset
+from badge.data.own import is_own_file
 from badge.errors import InputError, UnknownNameError
-from badge.experiment.cell import Cell
+from badge.journal.events import shown_model
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,6 +36,126 @@ else:
 
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
+
+
+class Held(str):
+    """A name that holds its object.
+
+    >>> Held.of(len), held(Held.of(len)) is len, held("badge")
+    ('builtins:len', True, 'badge')
+    """
+
+    object: Any
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """The name of a data set, a function or an object with a class; anything else stays itself."""
+        if isinstance(value, str) or not (isinstance(value, Dataset) or callable(value)):
+            return value
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        name = value.name if isinstance(value, Dataset) else f"{kind.__module__}:{kind.__qualname__}"
+        found = cls(name)
+        found.object = value
+        return found
+
+    def __deepcopy__(self, memo: Any) -> Held:
+        return self
+
+
+def held(name: str) -> Any:
+    """The object of a name, or the name itself where it holds none."""
+    return name.object if isinstance(name, Held) else name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
+
+    Args:
+        data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
+        model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
+        strategy: a name, "package.module:function", or a function.
+        batch_size: labels per round.
+        initial: labels of the first round.
+        labels: number at which the run ends; None: the end of the pool, at most 50,000.
+        seed: seed of everything that is drawn.
+        threads: number of threads; the last bits depend on it.
+        width: width of the network; None: its default.
+        lr: learning rate; None: the paper's for that kind of data.
+        max_epochs: most epochs of one training; None: the trainer's default.
+        raw: keep the features of tables unscaled.
+        text: the column of texts, where `data` is a file.
+        label: the column of labels, where `data` is a file.
+        encoder: "hf:…", which turns the texts into vectors.
+        first: "typiclust" or "kmeanspp" picks the initial labels, from these vectors or from the features; None draws them.
+
+    >>> Cell("letter", "mlp", "badge", batch_size=100).name
+    'letter-mlp-b100-badge-s0'
+    """
+
+    data: str
+    model: str
+    strategy: str
+    batch_size: int
+    initial: int = 100
+    labels: int | None = None
+    seed: int = 0
+    threads: int = 1
+    width: int | None = None
+    lr: float | None = None
+    max_epochs: int | None = None
+    raw: bool = False
+    text: str | None = None
+    label: str | None = None
+    encoder: str | None = None
+    first: str | None = None
+
+    def __post_init__(self) -> None:
+        objects = {"data": "; in a program also a Dataset", "strategy": "; in a program also a function"}
+        for field in objects:
+            object.__setattr__(self, field, Held.of(getattr(self, field)))
+        for field in ("data", "strategy", "model", "text", "label", "encoder", "first"):
+            name = getattr(self, field)
+            if not isinstance(name, str) and (name is not None or field in ("data", "strategy", "model")):
+                raise InputError(f"{field} must be a name, not {name!r:.80}{objects.get(field, '')}")
+        if not is_own_file(self.data) and any((self.text, self.label, self.encoder)):
+            raise InputError(f"text, label and encoder are for data in a file; {self.data} is none")
+        for field in ("batch_size", "initial", "threads", "labels", "width", "max_epochs", "seed"):
+            value = getattr(self, field)
+            if value is not None or field not in ("labels", "width", "max_epochs"):
+                object.__setattr__(self, field, whole(value, field, least=0 if field == "seed" else 1))
+        if self.lr is not None:
+            object.__setattr__(self, "lr", positive(self.lr, "lr"))
+        if self.labels is not None and self.labels < self.initial:
+            raise InputError(f"labels ({self.labels}) must be at least the initial ones ({self.initial})")
+
+    @property
+    def name(self) -> str:
+        """The name of the journal; characters that a file name should not have, such as `:`, become `_`."""
+        first = () if self.first is None else (f"first_{self.first}",)
+        parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
+        return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
+
+    @property
+    def shown_model(self) -> str:
+        """The model as tables name it."""
+        return shown_model(self.model, self.first)
+
+
+def journal_path(cell: Cell, folder: Path) -> Path:
+    """Where the journal of a cell is.
+
+    Args:
+        cell: the settings of the run.
+        folder: where the journals are.
+
+    >>> from badge.experiment import Cell
+    >>> journal_path(Cell("digits", "mlp", "rand", batch_size=50), Path("runs")).name
+    'digits-mlp-b50-rand-s0.jsonl'
+    """
+    return folder / f"{cell.name}.jsonl"
+
+
 #: keys of a block with one value or a list
 AXES = ("pairs", "data", "model", "batch_size", "first", "strategy", "seeds")
 #: keys that are handed to every cell of a block as they are

@@ -1,6 +1,7 @@
-"""Where the numbers of a cell come from: objects that a notebook holds, versions, the revision, digests of code and data.
+"""The journal of a cell: where it is, whether it is finished and of this cell, and where its numbers come from.
 
-A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments.
+A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments: digests
+of code and data tell. Versions and the revision are written down too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,36 +26,83 @@ from badge.core.importing import imported
 from badge.core.rng import PICKS_VERSION
 from badge.data import Dataset
 from badge.errors import JournalError
-from badge.journal.events import Record, Start
+from badge.experiment.grid import Cell, Held, journal_path
+from badge.journal import Journal
+from badge.journal.events import Ask, End, Record, Resume, Start
+from badge.journal.lines import first_and_last
+
+#: the parts of a cell that may be the user's own, as package.module:function
+PARTS = ("data", "model", "strategy")
+ANOTHER = "use another --out folder"
+WAY_OUT = f"put the old one back, or {ANOTHER}"
 
 
-class Held(str):
-    """A name that holds its object.
+def finished(cell: Cell, folder: Path) -> bool:
+    """Whether the cell's journal ends in an `end` event; a journal of other settings is an error.
 
-    >>> Held.of(len), held(Held.of(len)) is len, held("badge")
-    ('builtins:len', True, 'badge')
+    Reads the first line and the last: a grid has a thousand journals of a megabyte.
+
+    Args:
+        cell: the settings of the run.
+        folder: where the journals are.
+
+    Raises:
+        JournalError: the journal is of another cell.
+
+    >>> from badge.experiment import Cell
+    >>> finished(Cell("digits", "mlp", "rand", batch_size=50), Path("no such folder"))
+    False
     """
-
-    object: Any
-
-    @classmethod
-    def of(cls, value: Any) -> Any:
-        """The name of a data set, a function or an object with a class; anything else stays itself."""
-        if isinstance(value, str) or not (isinstance(value, Dataset) or callable(value)):
-            return value
-        kind = value if hasattr(value, "__qualname__") else type(value)
-        name = value.name if isinstance(value, Dataset) else f"{kind.__module__}:{kind.__qualname__}"
-        found = cls(name)
-        found.object = value
-        return found
-
-    def __deepcopy__(self, memo: Any) -> Held:
-        return self
+    path = journal_path(cell, folder)
+    ends = first_and_last(path)
+    if ends is None:  # new, torn or damaged: opening it for appending says so
+        return False
+    start = check_start(ends[0], cell, path)
+    return isinstance(ends[1], End) and not goes_on(cell, start, ends[1], path)
 
 
-def held(name: str) -> Any:
-    """The object of a name, or the name itself where it holds none."""
-    return name.object if isinstance(name, Held) else name
+def check_start(start: Record, cell: Cell, path: Path) -> Start:
+    """Refuse a journal of other settings or of other code, naming the first that differs; `labels` may have grown."""
+    if not isinstance(start, Start):
+        raise JournalError(f"{path} is not the journal of a run: {ANOTHER}")
+    for field, value in asdict(cell).items():
+        if start.cell.get(field) != value and (field != "labels" or field not in start.cell):
+            raise JournalError(f"{path} was made with {field} = {start.cell.get(field)!r}, now {value!r}: {ANOTHER}")
+    recorded = start.code or {}  # older journals do not say
+    for part, digest in code_digests(cell).items() if recorded else ():
+        if recorded.get(part, digest) != digest:
+            name = getattr(cell, part)
+            raise JournalError(f"{path} was made by another version of the code of {name} ({part}): {WAY_OUT}")
+    return start
+
+
+def check_data(start: Record, dataset: Dataset, path: Path) -> None:
+    """Refuse a journal that was made on other data under the same name."""
+    recorded = start.data.digest if isinstance(start, Start) and start.data else None
+    if recorded is not None and recorded != data_digest(dataset):
+        raise JournalError(f"{path} was made on other data of the name {dataset.name}: {WAY_OUT}")
+
+
+def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> bool:
+    """Whether a run has to reach more labels than it was asked for before; fewer are refused."""
+    before = start.cell["labels"] if last is None else last.labels
+    if cell.labels == before or (isinstance(last, End) and last.reason == "pool exhausted"):
+        return False
+    if before is None or (cell.labels is not None and cell.labels < before):
+        raise JournalError(f"{path} was made with labels = {before!r}, now {cell.labels!r}: {ANOTHER}")
+    return True
+
+
+def check_whole_batches(journal: Journal, cell: Cell) -> None:
+    """Refuse to go on where a run with this number of labels from the start would have been another run."""
+    asked = [len(record.ids) for record in journal.records if isinstance(record, Ask)]
+    if cell.strategy == "albl":
+        why = "albl sets its rates by the number of batches"
+    elif len(asked) > 1 and asked[-1] < cell.batch_size:
+        why = f"its last batch was cut to {asked[-1]} of {cell.batch_size}"
+    else:
+        return
+    raise JournalError(f"{journal.path} cannot go on to {cell.labels or 'all'} labels ({why}): {ANOTHER}")
 
 
 def source_digest(name: Held) -> str:
@@ -67,30 +115,10 @@ def source_digest(name: Held) -> str:
     return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
 
-#: the parts of a cell that may be the user's own, as package.module:function
-PARTS = ("data", "model", "strategy")
-WAY_OUT = "put the old one back, or use another --out folder"
-
-
-def code_digests(cell: Any) -> dict[str, str]:
+def code_digests(cell: Cell) -> dict[str, str]:
     """A digest of the code of each part of a cell that is the user's own."""
     names = {part: getattr(cell, part) for part in PARTS if ":" in getattr(cell, part)}
     return {part: source_digest(name) if isinstance(name, Held) else code_digest(name) for part, name in names.items()}
-
-
-def check_code(start: Start, cell: Any, path: Path) -> None:
-    """Refuse a journal that was made by another version of the user's code; older journals do not say."""
-    for part, digest in code_digests(cell).items() if start.code else ():
-        if start.code and start.code.get(part, digest) != digest:
-            name = getattr(cell, part)
-            raise JournalError(f"{path} was made by another version of the code of {name} ({part}): {WAY_OUT}")
-
-
-def check_data(start: Record, dataset: Dataset, path: Path) -> None:
-    """Refuse a journal that was made on other data under the same name."""
-    recorded = start.data.digest if isinstance(start, Start) and start.data else None
-    if recorded is not None and recorded != data_digest(dataset):
-        raise JournalError(f"{path} was made on other data of the name {dataset.name}: {WAY_OUT}")
 
 
 @lru_cache(maxsize=1)

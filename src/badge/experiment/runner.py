@@ -9,12 +9,11 @@ from pathlib import Path
 from badge import data, strategies
 from badge.core.catalog import check_first, names
 from badge.errors import BadgeError, InputError
-from badge.experiment.cell import Cell, Notify, dataset_of, run_cell
+from badge.experiment.cell import LINEAR, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
-from badge.experiment.model import LINEAR
-from badge.experiment.origin import held
-from badge.experiment.resuming import finished, journal_path
+from badge.experiment.grid import Cell, held, journal_path
+from badge.experiment.origin import finished
 from badge.journal import Journal
 from badge.journal.events import Failed
 from badge.training import networks
@@ -94,9 +93,8 @@ def _check_names(cells: Sequence[Cell]) -> None:
         if cell.model != LINEAR:
             networks.resolve(cell.model, cell.width)
         if cell.model in networks.NETWORKS and cell.strategy in several:
-            raise InputError(
-                f"{cell.strategy} compares several passes with dropout, and {cell.model} has none: use {LINEAR}"
-            )
+            what = f"{cell.strategy} compares several passes with dropout, and {cell.model} has none"
+            raise InputError(f"{what}: use {LINEAR}")
         if isinstance(held(cell.data), str):
             data.check_name(cell.data)
 
@@ -105,8 +103,10 @@ def _record(outcome: Outcome, folder: Path) -> None:
     """Write the failure into the cell's journal, for the report; the worker no longer holds it."""
     path = journal_path(outcome.cell, folder)
     if path.exists():
-        # a journal that cannot be written is known by now
-        with suppress(BadgeError, OSError), Journal(path, sync=False) as journal:
+        with (
+            suppress(BadgeError, OSError),
+            Journal(path, sync=False) as journal,
+        ):  # what cannot be written is known by now
             journal.append(Failed(error=outcome.error or ""))
 
 

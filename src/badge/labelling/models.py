@@ -26,7 +26,7 @@ from badge.models import predict
 from badge.outputs import Outputs
 from badge.tables import Told, first_few, is_table, read_lines, read_table
 from badge.training import Frozen, Trainer
-from badge.training.linear import LinearHead, fit_linear
+from badge.training.frozen import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
 TEXT_COLUMNS = 256  #: columns that TF-IDF is reduced to

@@ -11,6 +11,6 @@
 
 from badge.report.build import Report, build
 from badge.report.figures import learning_curves
-from badge.report.statistics import Statistics, evaluate
+from badge.report.section import Statistics, evaluate
 
 __all__ = ["Report", "Statistics", "build", "evaluate", "learning_curves"]
