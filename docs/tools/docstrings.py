@@ -47,8 +47,15 @@ class AsImported(griffe.Extension):
         )
 
     def on_attribute(self, *, attr: griffe.Attribute, **kwargs: Any) -> None:
-        """The comment behind a field is its docstring."""
-        if attr.docstring is None and attr.lineno is not None and attr.parent is not None and attr.parent.is_class:
-            line = attr.lines_collection[attr.filepath][(attr.endlineno or attr.lineno) - 1]
-            if match := re.search(r"#:? (.*)$", line):
+        """The comment behind a field, or above a name of a module, is its docstring; a list of names is shown as it is."""
+        if attr.lineno is None or attr.parent is None:
+            return
+        source = attr.lines_collection[attr.filepath]
+        if attr.parent.is_class and attr.docstring is None:
+            if match := re.search(r"#:? (.*)$", source[(attr.endlineno or attr.lineno) - 1]):
                 attr.docstring = griffe.Docstring(match[1], parent=attr)
+        elif attr.parent.is_module:
+            if attr.docstring is None and (match := re.match(r"#: (.*)$", source[attr.lineno - 2])):
+                attr.docstring = griffe.Docstring(match[1], parent=attr)
+            if str(attr.value).startswith("list("):
+                attr.value = repr(getattr(importlib.import_module(attr.parent.path), attr.name))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import json
 import re
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
-from typing import Any, NamedTuple
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin
 
 import typer.main
 
@@ -71,12 +77,12 @@ PYTHON: dict[str, Page] = {
         "Strategies and samplers",
         "A strategy says what to pick; a sampler picks from vectors. [Every strategy](../strategies.md) shows what they do.",
         (
-            *(f"badge.strategies.{name}" for name in ("NAMES", "PAPER", "get", "declare", "declaration")),
-            *(f"badge.strategies.{name}" for name in ("Strategy", "Stateful", "ALBL")),
+            *(f"badge.strategies.{name}" for name in ("get", "declare", "declaration", "Strategy", "Stateful", "ALBL")),
             *(
                 f"badge.samplers.{name}"
                 for name in ("kmeanspp", "kcenter", "kdpp", "coverage", "Gauss", "Ball", "topk")
             ),
+            *("badge.strategies.NAMES", "badge.strategies.PAPER"),
         ),
     ),
     "reference/testing.md": Page(
@@ -88,8 +94,7 @@ PYTHON: dict[str, Page] = {
         "Data and experiments",
         "The paper's data sets and protocol. [Run experiments](../experiments.md) from the command line, or from Python:",
         (
-            *(f"badge.data.{name}" for name in ("NAMES", "Dataset", "load", "load_file", "resolve")),
-            "badge.data.cache_folder",
+            *(f"badge.data.{name}" for name in ("load", "load_file", "resolve", "Dataset", "NAMES", "cache_folder")),
             *(f"badge.experiment.{name}" for name in ("Cell", "run_cell", "run_cells", "read_grid")),
             *(f"badge.experiment.{name}" for name in ("cells_of", "finished", "journal_path", "Executor", "Serial")),
             *(f"badge.experiment.{name}" for name in ("Processes", "Outcome", "Display")),
@@ -140,9 +145,27 @@ PYTHON: dict[str, Page] = {
 
 
 def python_page(page: Page) -> str:
+    return f"# {page.title}\n\n{page.words}\n\n" + "\n".join(map(_python_name, page.names))
+
+
+def _python_name(path: str) -> str:
+    """A name under its public path, also where a module beside it has the same name."""
     hidden = ", ".join(f'"!^{name}$"' for name in sorted(INNER))
     options = f'    options:\n      filters: ["!^_(?!_call__$)", {hidden}]\n'
-    return f"# {page.title}\n\n{page.words}\n\n" + "\n".join(f"::: {name}\n{options}" for name in page.names)
+    home = defined_at(path)
+    if home == path:
+        return f"::: {path}\n{options}"
+    name = path.rpartition(".")[2]
+    return f'<a id="{path}"></a>\n\n::: {home}\n{options}      heading: {path}\n      toc_label: {name}\n'
+
+
+def defined_at(path: str) -> str:
+    """`badge.samplers.kcenter.kcenter` for `badge.samplers.kcenter`: a function in a module of its name."""
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    if path not in sys.modules or inspect.ismodule(found):
+        return path
+    return f"{found.__module__}.{found.__qualname__}"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -191,7 +214,9 @@ def _parameter(one: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(re.sub(r"\[/?[a-z ]+\]", "", text).split()).replace("|", "\\|").replace("<", "&lt;")
+    """One line for a table. Pipes and angle brackets need no escape inside code."""
+    parts = " ".join(re.sub(r"\[/?[a-z ]+\]", "", text).split()).split("`")
+    return "`".join(part if code % 2 else part.replace("|", "\\|").replace("<", "&lt;") for code, part in enumerate(parts))
 
 
 # -- the journal's format ----------------------------------------------------------------------------------------------
@@ -199,19 +224,44 @@ def _cell(text: str) -> str:
 OPENING = """\
 # The journal's format
 
-One JSON object per line, UTF-8, lines end in `\\n`. Every line has `n`, its number from 1; `event`, its kind; `at`, when it
-was written, UTC; and at its end `sum`, a checksum of everything before that field. A field that holds its default is left
-out. This page is made from `src/badge/journal/events.py`. The number of this format is
-**{format}**, in the field `format` of the first line.
+What a learner or an experiment has written, for programs in any language that read it. A journal is a text file, one JSON object
+per line. Here 20 examples were opened, two of them asked for and labelled:
+
+```json
+{lines}
+```
+
+Every line has `n`, its number from 1; `event`, its kind; `at`, when it was written, UTC; and at its end `sum`, a checksum of
+everything before that field. A field that holds its default is left out. The file is UTF-8, and lines end in `\\n`. The number of
+this format is **{format}**, in the field `format` of the first line.
+
+An *id* is what an example is called: its position in the pool, a number from 0, or a text that the caller gave. A *class* is a number or a
+text. With several labels per example, a label is a list of classes. Each kind of event has its section below, with its fields; "needed"
+is a field without a default. This page is made from `src/badge/journal/events.py`.
 
 """
+
+
+def _example() -> str:
+    """The first lines of a journal, as a learner writes them."""
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    import badge
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "labels.jsonl"
+        pool = np.arange(40.0).reshape(20, 2)
+        with badge.ActiveLearner(pool, LogisticRegression(), classes=["no", "yes"], seed=0, journal=path) as learner:
+            learner.tell(learner.ask(2), ["no", "yes"], by="ann")
+        return path.read_text(encoding="utf-8").rstrip()
 
 
 def format_page() -> str:
     kinds = "\n".join(_kind(f"`{name}`", kind) for name, kind in KINDS.items())
     parts = [events.PoolId, events.Initial, events.Stop, events.Memory, events.Data]
     objects = "\n".join(_kind(f"`{part.__name__}`", part, "###") for part in parts)
-    return OPENING.format(format=events.FORMAT) + kinds + "\n## Objects in fields\n\n" + objects
+    return OPENING.format(format=events.FORMAT, lines=_example()) + kinds + "\n## Objects in fields\n\n" + objects
 
 
 def _kind(title: str, kind: type, level: str = "##") -> str:
@@ -221,15 +271,32 @@ def _kind(title: str, kind: type, level: str = "##") -> str:
         if "__doc__" in vars(kind) and not (kind.__doc__ or "").startswith(f"{kind.__name__}(")
         else ""
     )
-    rows = [_field(field, said.get(field.name, "")) for field in fields(kind) if field.name != "at"]
-    table = "| field | type | default | |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" if rows else ""
+    rows = [_field(field, said.get(field.name) or _known(kind, field.name)) for field in fields(kind) if field.name != "at"]
+    table = "| field | what it is | type | default |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" if rows else ""
     return f"{level} {title}\n\n{doc or MEANING.get(kind.__name__, '')}\n\n{table}"
 
 
+def _known(kind: type, field: str) -> str:
+    return FIELDS.get(f"{kind.__name__}.{field}") or FIELDS.get(field, "")
+
+
 def _field(field: Field[Any], said: str) -> str:
-    default = "needed" if field.default is MISSING else f"`{field.default!r}`"
-    kind = str(field.type).replace("|", "\\|")
-    return f"| `{field.name}` | `{kind}` | {default} | {_cell(said)} |"
+    default = "needed" if field.default is MISSING else f"`{json.dumps(field.default)}`"
+    words = re.sub(r"\bNone\b", "null", _cell(said))
+    return f"| `{field.name}` | {words} | {_type(field.type)} | {default} |"
+
+
+def _type(hint: Any) -> str:
+    """A type as JSON has it; an object leads to its table."""
+    if inspect.isclass(hint) and issubclass(hint, events.JsonObject):
+        return f"[`{hint.__name__}`](#{hint.__name__.lower()})"
+    if get_origin(hint) is UnionType:
+        return " or ".join(_type(part) for part in get_args(hint))
+    if get_origin(hint) is list:
+        return "list of " + re.sub(r"(number|text)\b", r"\1s", _type(get_args(hint)[0]))
+    if get_origin(hint) is dict:
+        return "object"
+    return {int: "number", float: "number", str: "text", bool: "true, false", NoneType: "null", Any: "any"}[hint]
 
 
 def comments(kind: type) -> dict[str, str]:
@@ -262,9 +329,65 @@ MEANING = {
     "Withdraw": "Examples left the pool.",
     "Return": "Withdrawn examples came back.",
     "Lost": "Written by a repair in place of a line that it could not save.",
+    "Initial": "Labels that existed before the loop.",
     "Start": "An experiment: first and once.",
     "Round": "An experiment: one model, its accuracy and the batch that it picked.",
     "Resume": "An experiment goes on after a stop.",
     "Failed": "An experiment ended with an error.",
     "End": "An experiment is finished.",
+}
+
+#: fields that have no comment behind them: what a name means everywhere, or in one object
+FIELDS = {
+    "format": "the number of the format",
+    "pool": "the examples",
+    "classes": "how many there are, or their names",
+    "strategy": "its name, or its class and parameters",
+    "seed": "where every random number comes from",
+    "initial": "labels that existed before the loop",
+    "multilabel": "whether an example may have several labels",
+    "round": "number of the batch, or of the model, from 0",
+    "ids": "the examples",
+    "id": "the example",
+    "labels": "their labels, in the same order",
+    "label": "the new label",
+    "by": "the person",
+    "unasked": "whether ids may be others than those asked for",
+    "request": "number of the page's request, by which one that comes twice is known",
+    "reason": "why, in words",
+    "stop": "how far the predictions still change",
+    "memory": "what the strategy remembers",
+    "select_seconds": "that the selection took",
+    "Remark.text": "the comment",
+    "AddClass.name": "of the class",
+    "examples": "how many were erased",
+    "version": "of the picks, from here on",
+    "error": "its message, in one line",
+    "data": "what it was run on",
+    "versions": "of Python and of packages",
+    "git": "revision of the current directory",
+    "Round.labels": "that the model was trained on",
+    "End.labels": "when it ended",
+    "test_accuracy": "share of the test set that the model has right",
+    "macro_f1": "mean F1 score of the classes, on the test set",
+    "train_accuracy": "at the end of training",
+    "epochs": "of training",
+    "restarts": "of training, from new weights",
+    "train_seconds": "that training took",
+    "predict_seconds": "that the predictions took",
+    "mean_norm": "mean length of the gradient embeddings of the batch",
+    "log_det": "logarithm of the determinant of their products: how different they are",
+    "picked": "the batch that this model chose",
+    "seconds": "of the whole round",
+    "length": "number of examples",
+    "kappa": "Cohen's κ of the two models' predictions",
+    "all": "the whole memory",
+    "set": "fields that have new values",
+    "add": "entries that tables have got",
+    "Data.name": "of the data set",
+    "rows": "that were at hand",
+    "total": "rows of the complete set",
+    "complete": "whether these are all",
+    "Data.text": "whether its examples are texts",
+    "Data.digest": "of the rows",
 }

@@ -46,6 +46,16 @@ def test_every_public_name_has_its_place() -> None:
     assert sorted(SHOWN) == sorted(public_names())
 
 
+def test_a_function_is_shown_and_not_the_module_of_its_name() -> None:
+    """`badge.samplers.kmeanspp` is both."""
+    homes = {path: reference.defined_at(path) for path in SHOWN}
+    assert homes["badge.samplers.kmeanspp"] == "badge.samplers.kmeanspp.kmeanspp"
+    assert homes["badge.select"] == "badge.select"
+    for path, home in homes.items():
+        assert home not in sys.modules, path
+        assert f"::: {home}\n" in "".join(map(reference.python_page, reference.PYTHON.values()))
+
+
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Functions, constructors that people call, and public methods. Tuples and tables of results are made by badge."""
     for path in SHOWN:
@@ -123,7 +133,9 @@ def test_every_event_and_field_of_the_journal_is_listed() -> None:
         section = text[text.index(f"\n## `{name}`\n") :][:6000]
         assert section.splitlines()[3], f"{name} has no words"
         for field in fields(kind):
-            assert field.name == "at" or f"| `{field.name}` |" in section
+            assert field.name == "at" or re.search(rf"^\| `{field.name}` \| \S[^|]+\|", section, re.MULTILINE), field.name
+    assert "<class" not in text and "typing." not in text
+    assert '{"n":1, "event":"learner"' in text
 
 
 def test_every_address_of_the_page_is_listed() -> None:

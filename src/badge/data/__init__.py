@@ -49,7 +49,7 @@ _ABOUT = {
     "banking77": _About(10_003 + 3_080, texts=True),
     "trec": _About(5_452 + 500, texts=True),
 }
-#: what `load` knows, in display order
+#: The names of the built-in data sets, in display order.
 NAMES = list(_ABOUT)
 
 

@@ -28,6 +28,7 @@ else:
         return lambda kind: kind
 
 
+#: the number of this format
 FORMAT = 2
 
 #: an event as JSON holds it, without the number and the checksum of its line

@@ -11,7 +11,9 @@ from badge.errors import InputError
 from badge.strategies import albl, bait, embeddings, gradient, uncertainty  # noqa: F401
 from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
 
+#: The names of all strategies.
 NAMES = list(STRATEGIES)
+#: Those that the paper compares.
 PAPER = list(PAPER_STRATEGIES)
 CALL = "(outputs, k, rng, labeled=None)"
 
