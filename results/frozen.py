@@ -350,6 +350,15 @@ def rule_lines(found: Curves) -> list[str]:
     return [*lines, "", *table(["budget", "best of all pairs", "the rule is below it by (points)"], rows)]
 
 
+def _seconds(value: float) -> str:
+    """Two digits, and never an exponent.
+
+    >>> _seconds(132.4), _seconds(0.00021)
+    ('132', '0.00021')
+    """
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def seconds(results: Results) -> list[str]:
     """The median seconds of a selection by data set: beside other work, so only orders of magnitude."""
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -359,7 +368,7 @@ def seconds(results: Results) -> list[str]:
         taken[run.strategy, run.setting.data] += values[np.isfinite(values)].tolist()
     sets = sorted({data for _, data in taken})
     names = [name for name in STRATEGIES if any((name, data) in taken for data in sets)]
-    rows = [[f"`{n}`", *(f"{median(taken[n, d]):.2g}" if taken.get((n, d)) else "–" for d in sets)] for n in names]
+    rows = [[f"`{n}`", *(_seconds(median(taken[n, d])) if taken.get((n, d)) else "–" for d in sets)] for n in names]
     return table(["strategy", *sets], rows)
 
 

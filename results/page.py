@@ -11,7 +11,7 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from badge import stats
-from badge.core.catalog import PAPER_STRATEGIES
+from badge.core.catalog import PAPER_STRATEGIES, REFERENCE
 from badge.errors import DataError
 from badge.report import Statistics, evaluate
 from badge.report.drawings import Heat, Lines, accuracy_lines
@@ -24,7 +24,7 @@ from results.budgets import SHARES, labels_needed
 from results.claims import claims
 from results.claims_of_samplers import by_seed
 from results.frozen import table, tables
-from results.panels import panels
+from results.panels import headline, panels
 from results.variants import BATCH, SAMPLERS, Variant, read_variants
 from results.verdicts import Claim
 from results.verdicts import __doc__ as rules
@@ -38,6 +38,9 @@ SHOWN = (
     Setting("svhn", "resnet18", 1000),
     Setting("banking77", "mlp", 100),
 )
+#: The setting of the README's picture, in words: one that is near the median of what badge saves.
+HEADLINE = Setting("svhn", "mlp", 100)
+HEADLINE_WORDS = "Digits on houses (svhn), a small network, 100 labels a round"
 NOTHING = "No setting has two seeds of all seven strategies yet: nothing to compare."
 #: What the table of variants says about the claims.
 WHY = (
@@ -70,7 +73,7 @@ FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("Points above `rand`, mean over seeds ± half a paired 95 % t interval; the best in bold.",),
     ),
     "saved": (
-        "Labels saved",
+        "Share of the labels that are needed",
         ("The labels that reach `rand`'s final accuracy, as a share of the labels that `rand` needs.",),
     ),
     "cold": (
@@ -105,6 +108,9 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
     images.mkdir(parents=True, exist_ok=True)
     curves = [_curves(results, setting) for setting in pictured(results)]
     save(panels(curves), images / "results-curves.png")
+    typical = _curves(results, HEADLINE)._replace(title=HEADLINE_WORDS) if HEADLINE in results.settings else curves[0]
+    if {"badge", REFERENCE} <= {line.strategy for line in typical.lines}:
+        save(headline(typical), images / "results-headline.png")
     if statistics is not None:
         overall = statistics.penalty.overall
         save(draw(Heat("penalty-all", f"All settings ({overall.settings})", overall)), images / "results-penalty.png")
@@ -129,7 +135,11 @@ def frozen_tables(table: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str,
     where = "[`grids/frozen.toml`](../grids/frozen.toml)"
     return {
         **tables(results),
-        "cells": [f"{done:,} of {planned:,} planned cells ({where}), made with {_commits(said)}."],
+        "cells": [
+            f"{done:,} of {planned:,} planned runs ({where}) are in; the grid goes on. A run is one data set,",
+            "one first batch, one strategy and one seed. [The results](results.md#what-was-run) name the commits.",
+        ],
+        "made": [f"The runs on frozen encoders were made with {_commits(said)}."],
     }
 
 
@@ -188,7 +198,7 @@ def page_text(
             "",
             "<!-- written by `make results` from results/*.csv.gz: change results/page.py, not this page -->",
             "",
-            "First strategies of today on frozen encoders with small budgets, then the paper's experiments and its claims.",
+            *_summary(results, statistics, found, bool(frozen)),
             "",
             *_frozen(frozen or {}),
             "## The paper's claims in our hands",
@@ -229,6 +239,10 @@ def page_text(
             "",
             *_coverage(results, about),
             "",
+            f"They were made with {_commits(about)}.",
+            *_by_setting(about),
+            *(["", *frozen["made"]] if frozen else []),
+            "",
             "## What to keep in mind",
             "",
             *_notes(results),
@@ -239,6 +253,31 @@ def page_text(
             "",
         ]
     )
+
+
+def _summary(results: Results, statistics: Statistics | None, found: Sequence[Claim], frozen: bool) -> list[str]:
+    """What a reader who has a minute takes away."""
+    lines = [
+        "What active learning saved in our own runs, with every strategy. Two questions, with their answers below:",
+        "",
+    ]
+    if frozen:
+        lines += [
+            "- **A pretrained network that stays as it is, and few labels** (how most people label today):",
+            "  [accuracy above random labels](#accuracy-above-rand-by-budget). [Which strategy?](which-strategy.md) draws",
+            "  the conclusions.",
+        ]
+    lines += ["- **A network trained as a whole, as in the paper behind badge**: [labels saved](#labels-saved),"]
+    holds = sum(claim.verdict == "holds" for claim in found)
+    lines += [
+        f"  [who beats whom](#who-beats-whom), and [the paper's {len(found)} claims](#the-papers-claims), of which",
+        f"  {holds} hold here.",
+    ]
+    return [
+        *lines,
+        "",
+        "`rand` is labels at random: what everything is compared with. [Every strategy](strategies.md) shows the others.",
+    ]
 
 
 def _frozen(found: dict[str, list[str]]) -> list[str]:
@@ -274,8 +313,8 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         "",
         "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`; seconds",
         "of selection come from runs by themselves (below).",
-        f"The runs were made with {_commits(about)}.",
-        *_by_setting(about),
+        "A *cell* is one run: a data set, a network, a batch size (B), a strategy and a seed. A *setting* is the first",
+        "three.",
     ]
 
 
@@ -475,15 +514,16 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
     ]
     saved = next(entry for entry in statistics.saved.medians if entry.strategy == "badge")
     lines = [
-        "Labels that each strategy needs to be as good as random labels (`rand`), as a share of the random ones; below 1 is",
-        "better. Three points of a run: when random labelling has spent a quarter, half and all of its budget.",
+        "Labels that each way to pick needs to be as good as labels at random (`rand`), as a share of the random ones: at",
+        "0.80, 80 labels do the work of 100. Three points of a run: when random labelling has spent a quarter, half and",
+        "all of its budget. [What the names mean](docs/strategies.md).",
         "",
         *table(["strategy", *(f"{name} of the budget" for name in SHARES)], rows),
         "",
-        f"Medians over {statistics.penalty.overall.settings} settings of our own runs ({state}). At the end the",
-        f"95 % interval of `badge` is {interval(saved)}.",
-        "[Results](docs/results.md): curves, who beats whom, and every claim of the paper with our number, from a table in",
-        "this repository by `make results`.",
+        f"Medians over {statistics.penalty.overall.settings} settings of our own runs (data set, network and batch size;",
+        f'{state}). "Not reached": it ended below the accuracy of random labels. At the end the',
+        f"95 % interval of `badge` is {interval(saved)}. [Results](docs/results.md): curves, who beats whom, and every claim",
+        "of the paper with our number, from a table in this repository by `make results`.",
         "",
     ]
     return "\n".join(lines)

@@ -63,7 +63,7 @@ def test_the_same_table_makes_the_same_files(made: Path, tmp_path: Path) -> None
     one, two = build(made, tmp_path / "one"), build(made, tmp_path / "two")
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
     assert [path.name for path in files] == [
-        "README.md", "results-curves.png", "results-penalty.png", "results-saved.png", "results.md"
+        "README.md", "results-curves.png", "results-headline.png", "results-penalty.png", "results-saved.png", "results.md"
     ]  # fmt: skip
     for path in files:
         assert (one / path).read_bytes() == (two / path).read_bytes(), path
