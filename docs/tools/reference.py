@@ -216,7 +216,9 @@ def _parameter(one: Any) -> str:
 def _cell(text: str) -> str:
     """One line for a table. Pipes and angle brackets need no escape inside code."""
     parts = " ".join(re.sub(r"\[/?[a-z ]+\]", "", text).split()).split("`")
-    return "`".join(part if code % 2 else part.replace("|", "\\|").replace("<", "&lt;") for code, part in enumerate(parts))
+    return "`".join(
+        part if code % 2 else part.replace("|", "\\|").replace("<", "&lt;") for code, part in enumerate(parts)
+    )
 
 
 # -- the journal's format ----------------------------------------------------------------------------------------------
@@ -224,20 +226,21 @@ def _cell(text: str) -> str:
 OPENING = """\
 # The journal's format
 
-What a learner or an experiment has written, for programs in any language that read it. A journal is a text file, one JSON object
-per line. Here 20 examples were opened, two of them asked for and labelled:
+What a learner or an experiment has written, for programs in any language that read it. A journal is a text file, one
+JSON object per line. Here 20 examples were opened, two of them asked for and labelled:
 
 ```json
 {lines}
 ```
 
-Every line has `n`, its number from 1; `event`, its kind; `at`, when it was written, UTC; and at its end `sum`, a checksum of
-everything before that field. A field that holds its default is left out. The file is UTF-8, and lines end in `\\n`. The number of
-this format is **{format}**, in the field `format` of the first line.
+Every line has `n`, its number from 1; `event`, its kind; `at`, when it was written, UTC; and at its end `sum`, a
+checksum of everything before that field. A field that holds its default is left out. The file is UTF-8, and lines end
+in `\\n`. The number of this format is **{format}**, in the field `format` of the first line.
 
-An *id* is what an example is called: its position in the pool, a number from 0, or a text that the caller gave. A *class* is a number or a
-text. With several labels per example, a label is a list of classes. Each kind of event has its section below, with its fields; "needed"
-is a field without a default. This page is made from `src/badge/journal/events.py`.
+An *id* is what an example is called: its position in the pool, a number from 0, or a text that the caller gave. A
+*class* is a number or a text. With several labels per example, a label is a list of classes. Each kind of event has
+its section below, with its fields; "needed" is a field without a default. This page is made from
+`src/badge/journal/events.py`.
 
 """
 
@@ -271,8 +274,12 @@ def _kind(title: str, kind: type, level: str = "##") -> str:
         if "__doc__" in vars(kind) and not (kind.__doc__ or "").startswith(f"{kind.__name__}(")
         else ""
     )
-    rows = [_field(field, said.get(field.name) or _known(kind, field.name)) for field in fields(kind) if field.name != "at"]
-    table = "| field | what it is | type | default |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" if rows else ""
+    rows = [
+        _field(field, said.get(field.name) or _known(kind, field.name)) for field in fields(kind) if field.name != "at"
+    ]
+    table = (
+        "| field | what it is | type | default |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" if rows else ""
+    )
     return f"{level} {title}\n\n{doc or MEANING.get(kind.__name__, '')}\n\n{table}"
 
 

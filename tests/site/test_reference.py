@@ -133,7 +133,9 @@ def test_every_event_and_field_of_the_journal_is_listed() -> None:
         section = text[text.index(f"\n## `{name}`\n") :][:6000]
         assert section.splitlines()[3], f"{name} has no words"
         for field in fields(kind):
-            assert field.name == "at" or re.search(rf"^\| `{field.name}` \| \S[^|]+\|", section, re.MULTILINE), field.name
+            assert field.name == "at" or re.search(rf"^\| `{field.name}` \| \S[^|]+\|", section, re.MULTILINE), (
+                field.name
+            )
     assert "<class" not in text and "typing." not in text
     assert '{"n":1, "event":"learner"' in text
 
