@@ -54,7 +54,9 @@ def headline(drawing: Lines, strategy: str = "badge") -> Figure:
             if curve.get_label() not in (strategy, REFERENCE):
                 curve.set(alpha=0.45, linewidth=1)
         floor = axes.get_ylim()[0]
-        needed = float(labels_to_reach(lines[strategy].x, lines[strategy].y[None], np.array([target]))[0])
+        needed = float(
+            labels_to_reach(lines[strategy].x.astype(np.int64), lines[strategy].y[None], np.array([target]))[0]
+        )
         if needed < end:
             axes.plot(
                 [needed, needed, end], [floor, target, target], color="black", linewidth=1.2, linestyle=":", zorder=4
