@@ -13,8 +13,7 @@ from badge.errors import InputError
 
 def check_matrix(x: Tensor, name: str) -> None:
     if x.ndim != 2 or 0 in x.shape:
-        wanted = "a matrix with at least one row and column"
-        raise InputError(f"{name} must be {wanted}, not of shape {tuple(x.shape)}")
+        raise InputError(f"{name} must be a matrix with at least one row and column, not of shape {tuple(x.shape)}")
 
 
 def check_shapes(p: Tensor | None, h: Tensor | None) -> None:
@@ -76,10 +75,8 @@ def _plainly_fine(rows: Tensor, tolerance: float, multilabel: bool) -> bool:
         return False
     if rows.shape[1] == 1 or multilabel:
         return True
-    half = rows.dtype.itemsize < 4
-    sums = (
-        rows.float() @ torch.ones(rows.shape[1], dtype=torch.float32, device=rows.device) if half else rows.sum(dim=1)
-    )
+    ones = torch.ones(rows.shape[1], dtype=torch.float32, device=rows.device)
+    sums = rows.float() @ ones if rows.dtype.itemsize < 4 else rows.sum(dim=1)
     return float(sums.sub_(1).abs_().max()) < tolerance / 2
 
 
@@ -93,20 +90,18 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) ->
         outside = ((rows < -tolerance) | (rows > 1 + tolerance)).any(dim=1).nonzero()[:, 0]
         if len(outside):
             i = int(outside[0])
-            raise InputError(
-                f"probabilities outside [0, 1] in {name_rows(outside + first)}: row {i + first} spans "
-                f"{float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}; these look like logits (--logits)",
-                in_python="use Outputs.from_logits",
-            )
+            spans = f"row {i + first} spans {float(rows[i].min()):.4g} to {float(rows[i].max()):.4g}"
+            said = f"probabilities outside [0, 1] in {name_rows(outside + first)}: {spans}"
+            raise InputError(f"{said}; these look like logits (--logits)", in_python="use Outputs.from_logits")
         if p.shape[1] == 1 or multilabel:
             continue
         sums = rows.sum(dim=1, dtype=torch.float64)
         off = ((sums - 1).abs() > tolerance).nonzero()[:, 0]
         if len(off):
             i = int(off[0])
-            raise InputError(
-                f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row "
-                f"{i + first} sums to {float(sums[i]):.6g}: normalise them, unless they are raw scores (--logits) or "
-                "independent labels (--multilabel)",
-                in_python="use Outputs.from_logits for raw scores, or multilabel=True for independent labels",
+            said = (
+                f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row {i + first}"
             )
+            unless = "normalise them, unless they are raw scores (--logits) or independent labels (--multilabel)"
+            way_out = "use Outputs.from_logits for raw scores, or multilabel=True for independent labels"
+            raise InputError(f"{said} sums to {float(sums[i]):.6g}: {unless}", in_python=way_out)

@@ -26,12 +26,12 @@ from badge.core.names import URL
 from badge.core.writing import cache_folder, folder_for, writing_to
 from badge.errors import BadgeError, InputError, MissingExtraError, WriteError, in_short
 from badge.outputs import store
-from badge.outputs.progress import read_progress
 
 #: Which extra brings the library for a kind of URL.
 EXTRAS = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "gs": ("gcsfs", "gs"), "gcs": ("gcsfs", "gs")}
 #: Bytes that are read at once.
 BLOCK = 2**24
+DELETE = "delete the part and predict again"
 
 
 def is_url(place: Any) -> bool:
@@ -117,11 +117,9 @@ class Far:
                 with self._files() as (system, root), writing_to(hidden):
                     system.get_file(f"{root}/{name}/{Path(file).name}", str(hidden / Path(file).name))
                 if _digest(hidden / Path(file).name) != known:
-                    raise InputError(
-                        f"{self}/{name}/{file} was changed since it was written: delete the part and predict again"
-                    )
+                    raise InputError(f"{self}/{name}/{file} was changed since it was written: {DELETE}")
             (hidden / store.META).write_bytes(text)
-            for array, changed in zip(store.ARRAYS, read_progress(hidden).changed, strict=True):
+            for array, changed in zip(store.ARRAYS, store.read_progress(hidden).changed, strict=True):
                 os.utime(hidden / f"{array}.npy", ns=(changed, changed))  # its digest is right: it is trusted unread
             settle(hidden, target)
         finally:
@@ -132,10 +130,10 @@ class Far:
         return cache_folder() / "outputs" / _sum(self.where.encode())[:16] / f"{name}-{digest}"
 
     def _meta(self, text: bytes) -> store.Meta:
-        what, way_out = f"{self}: {store.META} of a part", "delete the part and predict again"
-        meta = store.Meta.parsed(text, what, way_out)
+        what = f"{self}: {store.META} of a part"
+        meta = store.Meta.parsed(text, what, DELETE)
         if not meta.files:
-            raise InputError(f"{what} is damaged: {way_out}")
+            raise InputError(f"{what} is damaged: {DELETE}")
         return meta
 
     def sees(self, part: Any) -> bool:

@@ -125,11 +125,10 @@ class Outputs:
 
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
         """Outputs with both arrays, where they are there, changed by one function."""
-        p, h = (None if x is None else change(cast(Tensor, x)) for x in (self._p, self._h))
+        held = (self._p, self._h, self.norms, self.expected_entropy)
+        p, h, norms, entropy = (None if x is None else change(cast(Tensor, x)) for x in held)
         out = Outputs.trusted(p, h, self.missing, self.multilabel, len(self))
-        out.norms = None if h is None or self.norms is None else change(cast(Tensor, self.norms))
-        entropy = self.expected_entropy
-        out.expected_entropy = None if p is None or entropy is None else change(cast(Tensor, entropy))
+        out.norms, out.expected_entropy = norms, entropy
         return out
 
     def only(self, names: frozenset[str]) -> Outputs:
@@ -171,9 +170,9 @@ class Outputs:
         z = z if z.dtype == torch.float64 else z.float()
         logistic = multilabel or (z.ndim == 2 and z.shape[1] == 1)
         if not logistic and z.ndim == 2 and are_probabilities(z):
+            way_out = "pass them as probabilities (their logarithms are logits too)"
             raise InputError(
-                "every row of the logits lies within [0, 1] and sums to 1: these are probabilities, and a softmax of them is "
-                "not. Pass them as probabilities (their logarithms are logits too)"
+                f"every row of the logits lies within [0, 1] and sums to 1: these are probabilities; {way_out}"
             )
         return cls(torch.sigmoid(z) if logistic else torch.softmax(z, dim=-1), embeddings, multilabel)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,20 +61,26 @@ class PartRows:
 
     def narrowed(self, ids: Remaining) -> RowSource:
         """The rows `ids`, of the parts that hold them; nothing is read."""
-        pieces, arrays, begin = [], [], 0
-        for i, (array, end) in enumerate(zip(self.arrays, self.ends.tolist(), strict=True)):
-            low, high = max(ids.start - begin, 0), min(ids.stop - begin, end - begin)
-            if low < high:
-                arrays.append(None if array is None else array[low:high])
-                if self.pieces:
-                    piece = self.pieces[i]
-                    pieces.append(Piece(piece.folder, piece.start + low, piece.start + high))
-            begin = end
+        pieces, arrays = [], []
+        for i, rows in self._held_between(ids.start, ids.stop):
+            array = self.arrays[i]
+            arrays.append(None if array is None else array[rows])
+            if self.pieces:
+                folder, first = self.pieces[i].folder, self.pieces[i].start
+                pieces.append(Piece(folder, first + rows.start, first + rows.stop))
         some = PartRows(arrays, self.name, pieces)
         return Subset(some, Remaining(0, len(some), ids.excluded - ids.start)) if len(ids.excluded) else some
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def _held_between(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """The arrays that hold rows from `start` to `stop`, and which of their rows these are."""
+        begin = 0
+        for i, end in enumerate(self.ends.tolist()):
+            if begin < stop and end > start:
+                yield i, slice(max(start - begin, 0), min(stop, end) - begin)
+            begin = end
 
     def _array(self, i: int) -> Tensor:
         found = self.arrays[i]
@@ -88,11 +94,7 @@ class PartRows:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             return self.index_select(0, torch.arange(start, stop, step))
-        pieces, begin = [], 0
-        for i, end in enumerate(self.ends.tolist()):
-            if begin < stop and end > start:
-                pieces.append(self._array(i)[max(start - begin, 0) : stop - begin])
-            begin = end
+        pieces = [self._array(i)[held] for i, held in self._held_between(start, stop)]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces) if pieces else self._array(0)[:0]
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,14 +28,16 @@ from badge.core.names import path_of
 from badge.core.npz import DAMAGED, Array
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError, WriteError, in_short
-from badge.outputs.progress import Progress, checksum, read_progress, same_rows, write_progress
 
 FORMAT = 1
 META = "outputs.json"
+PROGRESS = "progress"
 LOCK = ".badge-lock"
 IDS = "ids.npy"
 ARRAYS = ("probabilities", "embeddings")
 FLUSH_SECONDS = 1.0
+#: Bytes of an array that are read at once.
+PIECE = 2**24
 AGAIN = "delete the directory and predict again"
 
 
@@ -89,22 +92,61 @@ class Meta:
 
 def meta_of(path: Path) -> Meta:
     """What outputs.json of a directory says; an error if there is no such file."""
-    found = read_meta(path)
-    if found is None:
-        raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
-    return found
-
-
-def read_meta(path: Path) -> Meta | None:
-    """What outputs.json of a directory says; None if there is no such file."""
     file = path / META
     if not file.is_file():
-        return None
+        raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
     try:
-        content = file.read_bytes()
+        return Meta.parsed(file.read_bytes(), file)
     except OSError:
-        content = b""
-    return Meta.parsed(content, file)
+        raise InputError(f"{file} is damaged: {AGAIN}") from None
+
+
+class Progress(NamedTuple):
+    """How many rows are safely on disk, a CRC-32 of them in either array, and when either file was last changed."""
+
+    rows: int = 0
+    sums: tuple[int, int] = (0, 0)
+    changed: tuple[int, int] = (0, 0)  # nanoseconds
+
+
+def checksum(array: Array, start: int, stop: int, value: int = 0) -> int:
+    """The CRC-32 of rows `start` to `stop`; `value` is the CRC-32 of the rows before them."""
+    step = max(1, PIECE // max(1, array[:1].nbytes))
+    for begin in range(start, stop, step):
+        rows = np.ascontiguousarray(array[begin : min(begin + step, stop)])
+        value = zlib.crc32(rows.reshape(-1).view(np.uint8).data, value)
+    return value
+
+
+def same_rows(arrays: tuple[Array, Array], progress: Progress) -> bool:
+    """Whether the counted rows have their checksums. Reads every row."""
+    return all(checksum(a, 0, progress.rows) == known for a, known in zip(arrays, progress.sums, strict=True))
+
+
+def read_progress(directory: Path) -> Progress:
+    """The progress that a directory records; 0 rows if it has none yet."""
+    file = directory / PROGRESS
+    words = file.read_bytes()[:1000].strip(b"\0").split() if file.is_file() else []
+    if not words:  # killed, or without power, between making the file and writing to it: nothing is counted yet
+        return Progress()
+    if len(words) != 5 or not all(word.isdigit() for word in words):
+        raise InputError(f"{file} is damaged: {AGAIN}")
+    rows, first, second, changed, also = (int(word) for word in words)
+    return Progress(rows, (first, second), (changed, also))
+
+
+def write_progress(directory: Path, progress: Progress) -> None:
+    """In place and to disk. The line has one length and is short enough to be written in one piece."""
+    line = f"{progress.rows:020d} {progress.sums[0]:010d} {progress.sums[1]:010d} "
+    content = f"{line}{progress.changed[0]:020d} {progress.changed[1]:020d}\n".encode()
+    with writing_to(directory / PROGRESS):
+        descriptor = os.open(directory / PROGRESS, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, content)
+            os.ftruncate(descriptor, len(content))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read(path: Path) -> tuple[Meta, tuple[Array, Array]]:
@@ -160,12 +202,12 @@ class Writer:
 
     def _look(self) -> tuple[Meta | None, Progress]:
         """What the directory holds, if it is ours."""
-        meta = read_meta(self.path)
-        if meta is None:
+        if not (self.path / META).is_file():
             if others := sorted(p.name for p in self.path.iterdir() if not p.name.startswith(".badge-")):
                 held = f"holds no outputs of badge ({others[0]}, …)"
                 raise InputError(f"{self.path} is not empty and {held}: name another")
             return None, Progress()
+        meta = meta_of(self.path)
         check_identity(self.path, meta.identity, self.identity)
         return meta, read_progress(self.path)
 
@@ -176,10 +218,8 @@ class Writer:
             taken = lock_file(self._lock)
         if not taken:
             self.close()
-            raise InputError(
-                f"{self.path} is being written, by another process or another call of this one: wait for it, or name "
-                "another directory"
-            )
+            who = "by another process or another call of this one"
+            raise InputError(f"{self.path} is being written, {who}: wait for it, or name another directory")
 
     def close(self) -> None:
         """Let go of the directory; closing twice does nothing."""
@@ -238,7 +278,12 @@ class Writer:
         with writing_to(file):
             made = np.lib.format.open_memmap(file, mode="w+", dtype=like.dtype, shape=shape)
         if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash in the middle
-            _reserve(file)
+            size = file.stat().st_size
+            with file.open("r+b") as handle:
+                try:
+                    os.posix_fallocate(handle.fileno(), 0, size)
+                except OSError as error:
+                    raise WriteError(f"cannot reserve {size:,} bytes for {file}: {error.strerror}") from error
         return made
 
 
@@ -246,15 +291,6 @@ def check_identity(path: object, found: dict[str, str], wanted: dict[str, str]) 
     if wrong := [key for key in wanted if found.get(key) != wanted[key]]:
         whose = f"the outputs of another {' and another '.join(wrong)}"
         raise InputError(f"{path} holds {whose}: name another directory, or delete this one")
-
-
-def _reserve(file: Path) -> None:
-    size = file.stat().st_size
-    with file.open("r+b") as handle:
-        try:
-            os.posix_fallocate(handle.fileno(), 0, size)
-        except OSError as error:
-            raise WriteError(f"cannot reserve {size:,} bytes for {file}: {error.strerror}") from error
 
 
 def _changed(path: Path) -> tuple[int, int]:
