@@ -39,9 +39,8 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         return on_host(values) if isinstance(values, Tensor) else np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-        raise InputError(
-            f"{name} are not rows of one length: no array can be made of them ({in_short(error)})"
-        ) from None
+        why = f"no array can be made of them ({in_short(error)})"
+        raise InputError(f"{name} are not rows of one length: {why}") from None
 
 
 def on_host(tensor: Tensor) -> NDArray[Any]:

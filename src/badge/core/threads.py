@@ -1,4 +1,4 @@
-"""Threads where they pay: small steps on one thread, large products on all.
+"""Where to compute: a device that can be used, and threads where they pay: small steps on one, large products on all.
 
 Threads that share hundreds of small steps wait for each other after each one. While another program kept a core busy, that
 made a selection 10 to 50 times slower than on one thread.
@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from badge.core.importing import needs
+from badge.errors import InputError, in_short
 
 #: A product of at least this many multiply-adds runs on all threads: about 5 ms on one.
 PAYS = 2**27
@@ -79,3 +81,27 @@ def _pools_of_threads() -> Any:
     with needs("running experiments", "threadpoolctl", "study"):
         from threadpoolctl import ThreadpoolController
     return ThreadpoolController()
+
+
+def chosen(mask: Tensor) -> Tensor:
+    """Positions at which a mask is true, for work that does no harm at the others.
+
+    On a GPU these are all positions: to count the true ones, the host would wait longer than the extra work takes.
+    """
+    return mask.nonzero()[:, 0] if mask.device.type == "cpu" else torch.arange(len(mask), device=mask.device)
+
+
+def usable_device(device: str | torch.device) -> torch.device:
+    """The device of a name, if something can be put on it; "cuda" becomes "cuda:0".
+
+    >>> usable_device("gpu")
+    Traceback (most recent call last):
+    badge.errors.InputError: device='gpu' cannot be used: ...
+    """
+    try:
+        usable = torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        raise InputError(f"device={str(device)!r} cannot be used: {in_short(error)}") from error
+    if usable.type == "meta":
+        raise InputError("device='meta' cannot be used: it holds no numbers, and a model there loses its weights")
+    return usable

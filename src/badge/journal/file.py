@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from badge.core.locking import ThreadLock, lock_file, sync_folder
 from badge.core.names import path_of
 from badge.core.numbers import flag
+from badge.core.writing import ThreadLock, lock_file, sync_folder
 from badge.errors import JournalError
 from badge.journal.events import Record
 from badge.journal.last import LAST, Last, digest, forget, read_last, remark, write_last

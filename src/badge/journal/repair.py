@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from badge.core.locking import lock_file, sync_folder
 from badge.core.names import path_of
-from badge.core.writing import replacing, writing_to
+from badge.core.writing import lock_file, replacing, sync_folder, writing_to
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal.events import Event, Id, Lost, now

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from badge.core.locking import sync_folder
-from badge.core.writing import replacing
+from badge.core.writing import replacing, sync_folder
 from badge.errors import InputError
 
 #: a role may do what those before it may

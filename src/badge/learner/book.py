@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from badge.core.locking import ThreadLock
 from badge.core.log import log
 from badge.core.rng import PICKS_VERSION
+from badge.core.writing import ThreadLock
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.snapshot import EVERY

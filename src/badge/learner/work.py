@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from badge import strategies
-from badge.core.locking import ThreadLock
 from badge.core.log import log
 from badge.core.rng import derive
 from badge.core.rows import Listed
+from badge.core.writing import ThreadLock
 from badge.errors import InputError, ModelError, in_short
 from badge.journal import events as e
 from badge.journal.events import Id

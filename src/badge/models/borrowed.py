@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from badge.core.devices import usable_device
+from badge.core.threads import usable_device
 from badge.errors import InputError
 
 

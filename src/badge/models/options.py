@@ -11,8 +11,8 @@ from typing import Any, Literal, TypedDict, TypeVar
 import torch
 from torch import nn
 
-from badge.core.devices import usable_device
 from badge.core.numbers import flag, whole
+from badge.core.threads import usable_device
 from badge.errors import InputError
 from badge.models.heads import named_head
 

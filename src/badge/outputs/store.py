@@ -23,10 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from badge.core.locking import lock_file
 from badge.core.names import path_of
 from badge.core.npz import DAMAGED, Array
-from badge.core.writing import folder_for, replacing, writing_to
+from badge.core.writing import folder_for, lock_file, replacing, writing_to
 from badge.errors import InputError, WriteError, in_short
 
 FORMAT = 1

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from badge.core.devices import usable_device
 from badge.core.log import log
 from badge.core.numbers import positive, whole
+from badge.core.threads import usable_device
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.inputs import bind, positional
 from badge.training.examples import Inputs, each, on_device, parts_of, take_pixels

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.devices import chosen
+from badge.core.threads import chosen
 from badge.features import Exact, Features
 from badge.features.rows import LARGE_TILE_BYTES
 from badge.samplers.nearest.centres import Centres
