@@ -288,3 +288,20 @@ def test_the_most_typical_row_is_that_of_all_sorted_distances(
     np.fill_diagonal(d, np.inf)
     means = np.sort(d**2 if squared else d, axis=1)[:, :20].mean(axis=1)
     assert least_mean_distance(badge.Dense(x), torch.from_numpy(rows), 20, squared) == int(means.argmin())
+
+
+@pytest.mark.parametrize("seed", [205, 373, 1186, 2057, 2837, *range(100)])
+def test_copies_have_a_most_typical_row_too(seed: int) -> None:
+    """Distances of copies are 0 but for rounding, which differs from product to product."""
+    from badge.samplers.lloyd import least_mean_distance
+
+    rng = np.random.default_rng(seed)
+    n, width = int(rng.integers(2, 12)), int(rng.integers(1, 6))
+    x = rng.normal(size=(rng.integers(1, 8), width)).astype("f4")
+    x = x[rng.integers(len(x), size=n)]
+    k = max(1, n // 2)
+    d = np.linalg.norm(x[:, None].astype(float) - x, axis=2)
+    np.fill_diagonal(d, np.inf)
+    means = np.sort(d, axis=1)[:, :k].mean(axis=1)
+    found = least_mean_distance(badge.Dense(x), torch.arange(n), k)
+    assert means[found] <= means.min() + 1e-3

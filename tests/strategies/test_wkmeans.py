@@ -78,6 +78,19 @@ def test_lloyd_with_copies_and_few_iterations() -> None:
         assert lloyd_from(x, first, iterations)[0].tolist() == plain_lloyd(x, first, iterations)[0].tolist()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_as_far_from_two_centres_go_to_the_lower_number(seed: int, dtype: torch.dtype) -> None:
+    """Whole numbers: many rows lie in the middle of two centres, which are no whole numbers from the second step on."""
+    rng = RNG(seed)
+    x = badge.Dense(torch.from_numpy(rng.integers(-2, 3, size=(60, 3))).to(dtype))
+    first = x.as_matrix()[torch.from_numpy(rng.choice(60, 7, replace=False))]
+    for iterations in (1, 50):
+        fast, plain = (way(x, first, iterations) for way in (lloyd_from, plain_lloyd))
+        assert fast[0].tolist() == plain[0].tolist()
+        torch.testing.assert_close(fast[1], plain[1])
+
+
 def test_nearest_distinct() -> None:
     x = badge.Dense([[0.0], [1.0], [5.0]])
     assert nearest_distinct(x, torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)).tolist() == [0, 1, 2]

@@ -64,7 +64,8 @@ def lloyd_from(
     exact = weights is None and dtype == torch.float32
     # Distances do not depend on the origin, and lose their digits far from it. As a row of `dtype` it costs one rounding.
     origin = first.double().mean(dim=0).to(dtype)
-    centres = first.double() - origin
+    means = first.double()
+    centres = means - origin
     sums, masses = torch.zeros_like(centres), centres.new_zeros(k)
     cluster = torch.full((n,), -1, device=device)
     upper = torch.full((n,), torch.inf, dtype=dtype, device=device)  # distance to its own centre at most
@@ -76,7 +77,7 @@ def lloyd_from(
     room = torch.full((min(n, ROWS), k + -k % GROUPS), torch.inf, dtype=dtype, device=device)
 
     def wide(ids: Tensor, some: Tensor) -> Tensor:
-        return features.rows(ids[some]).as_matrix().double() - origin
+        return features.rows(ids[some]).as_matrix().double()
 
     def add(ids: Tensor, to: Tensor, sign: int = 1) -> None:
         for some, where in zip(torch.split(ids, ROWS), torch.split(to, ROWS), strict=True):
@@ -106,7 +107,7 @@ def lloyd_from(
                 open_ = (upper[ids] >= lower[ids].amin(dim=1)).nonzero()[:, 0]
                 ids, x = ids[open_], x.index_select(0, open_)
             if len(ids):
-                found = _nearest(x, sq_norms[ids], view, centres, partial(wide, ids), room[: len(ids)])
+                found = _nearest(x, sq_norms[ids], view, means, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
         # the distance to its own centre would have told enough about these rows
         tighten = TIGHTEN * int((upper[asked] < least[asked]).sum()) >= len(asked)
@@ -123,22 +124,24 @@ def lloyd_from(
             sums[touched], masses[touched] = 0, 0
             ids = touched[cluster].nonzero()[:, 0]
             add(ids, cluster[ids])
-        there = masses > 0
-        last, centres = centres, torch.where(there[:, None], sums / masses.clamp(min=TINY)[:, None] - origin, centres)
+        last, there = centres, masses > 0
+        means = torch.where(there[:, None], sums / masses.clamp(min=TINY)[:, None], means)
+        centres = means - origin
         moves = (centres - last).square_().sum(dim=1).sqrt_().mul_(1 + slack).to(dtype)
         upper += moves[cluster] + slack * upper
         furthest = torch.nn.functional.pad(moves, (0, -k % GROUPS)).view(-1, GROUPS).amax(dim=0)
         lower.sub_(furthest).mul_(1 - slack)
-    return cluster, centres + origin
+    return cluster, means
 
 
 def _nearest(
-    x: Tensor, sq_norms: Tensor, near: View, centres: Tensor, wide: Callable[[Tensor], Tensor], room: Tensor
+    x: Tensor, sq_norms: Tensor, near: View, means: Tensor, wide: Callable[[Tensor], Tensor], room: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The nearest centre of each row, the lowest number of equal ones, and its bounds: (cluster, upper, lower).
 
-    `near` are the centres in the dtype of `x`; `wide(places)` gives some of the rows in float64. The columns of `room` behind
-    those of the centres are inf.
+    `near` are the centres in the dtype of `x`, seen from the origin like `x`. `means`, the same centres, and `wide(places)`,
+    some of the rows, are in float64 and as given: what is equally far stays so. The columns of `room` behind those of the
+    centres are inf.
     """
     low = Lowest(_estimates(x, near, room))
     error = _error(x, sq_norms, near.sq_norms.max())
@@ -150,10 +153,10 @@ def _nearest(
     if len(open_):
         room[open_, now[open_]] = low.values[open_]
         i, j = (room[open_] <= limit[open_, None]).nonzero(as_tuple=True)
-        found = Exact.of(Rows((wide(open_),))).sq_dists(i, Exact.of(Rows((centres,))), j)
+        found = Exact.of(Rows((wide(open_),))).sq_dists(i, Exact.of(Rows((means,))), j)
         least = found.new_full((len(open_),), torch.inf).scatter_reduce(0, i, found, "amin")
         equal = found == least[i]
-        now[open_] = now.new_full((len(open_),), len(centres)).scatter_reduce(0, i[equal], j[equal], "amin")
+        now[open_] = now.new_full((len(open_),), len(means)).scatter_reduce(0, i[equal], j[equal], "amin")
         room[open_, now[open_]] = torch.inf
         minima[open_] = low.groups[open_].amin(dim=1)
     upper = (low.values + sq_norms + 2 * error).clamp_(min=0).sqrt_().mul_(1 + 8 * resolution(x.dtype))
@@ -235,7 +238,8 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
         found = sq_dists.topk(neighbours, dim=1, largest=False).values.double()
         return found if squared else found.sqrt_()
 
-    probes = nearest(sq_dists(sq_norms.topk(min(PROBES, len(x)), largest=False).indices))  # close to the mean
+    closest = sq_norms.topk(min(PROBES, len(x)), largest=False).indices  # to the mean
+    probes = nearest(sq_dists(closest))
     first = int(probes.mean(dim=1).argmin())
     limit, t = float(probes[first].mean()) * (1 + ROUNDED), float(probes[first].max())
     sums = torch.zeros_like(sq_norms)
@@ -244,7 +248,9 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
         below = (block - t if squared else block.sqrt().sub_(t)).clamp_(max=0)  # −(t − d)⁺
         sums[start : start + step] -= below.sum(dim=1)
         sums[start + step :] -= below[:, step:].sum(dim=0)
-    open_ = (t - sums / neighbours <= limit).nonzero()[:, 0]
+    bounds = t - sums / neighbours
+    bounds[closest[first]] = -torch.inf  # of equal rows rounding can leave no bound below a mean that was found
+    open_ = (bounds <= limit).nonzero()[:, 0]
     again = partial(block.index_select, 0) if len(x) <= WHOLE else sq_dists
     means = [nearest(again(some)).mean(dim=1) for some in torch.split(open_, step)]
     return int(open_[torch.cat(means).argmin()])
