@@ -13,6 +13,7 @@ from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.core.writing import folder_for, replacing
 from badge.errors import InputError, MissingExtraError
+from badge.report.drawings import Drawing
 from badge.report.saving import FORMATS, drawing_pool, save_all
 from badge.report.section import Section, Statistics, Study, evaluate
 from badge.report.sections import SECTIONS
@@ -151,17 +152,15 @@ def build(
     for package in ("scipy", "matplotlib", "jinja2"):  # before any work is done
         if find_spec(package) is None:
             raise MissingExtraError("the report", package, "study")
-    if unknown := [ending for ending in formats if ending not in FORMATS]:
-        there = f"there are {', '.join(FORMATS)} beside SVG"
-        raise InputError(f"no format {', '.join(map(repr, unknown))} of figures; {there}")
+    if unknown := ", ".join(repr(ending) for ending in formats if ending not in FORMATS):
+        raise InputError(f"no format {unknown} of figures; there are {', '.join(FORMATS)} beside SVG")
     folder = path_of(out, "the folder of a report")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out names a folder")
     folder_for(folder)
-    count = min(os.cpu_count() or 1, 4) if workers is None else workers
     results = results.named()
-    several = count if len(results.settings) >= MANY else 1
-    with drawing_pool(several) as pool:  # its processes start while the statistics are computed
+    count = min(os.cpu_count() or 1, 4) if workers is None else workers
+    with drawing_pool(count if len(results.settings) >= MANY else 1) as pool:  # starts while statistics are computed
         with bar("statistics and tables", total=2, enabled=progress) as advance:
             study = Study(results, evaluate(results, strategies))
             advance(1)
@@ -170,8 +169,11 @@ def build(
                 table.write(folder)
             advance(1)
         drawings = [drawing for section in sections for group in section.figures for drawing in group]
+        pictures: dict[str, str] = {}
         with bar("drawing figures", total=len(drawings), enabled=progress) as advance:
-            pictures = save_all(drawings, folder / "figures", formats, pool, advance)
+            for name, svg in save_all(drawings, folder / "figures", formats, pool):
+                pictures[name] = svg
+                advance(1)
     page = folder / "report.html"
     write_page(page, study, sections, pictures, source)
     return Report(page, len(drawings), study.statistics)
@@ -181,11 +183,13 @@ def make_sections(study: Study) -> list[Section]:
     """Every section, from the top of the page. File names of figures differ even for data sets "a b" and "a-b"."""
     sections: list[Section] = []
     seen: Counter[str] = Counter()
+
+    def apart(drawing: Drawing) -> Drawing:
+        seen[drawing.name] += 1
+        again = seen[drawing.name]
+        return drawing if again == 1 else drawing._replace(name=f"{drawing.name}-{again}")
+
     for make in SECTIONS:
         made = make(study._replace(drawn=tuple(seen)))
-        groups = []
-        for group in made.figures:
-            seen.update(drawing.name for drawing in group)
-            groups.append([d if seen[d.name] == 1 else d._replace(name=f"{d.name}-{seen[d.name]}") for d in group])
-        sections.append(made._replace(figures=groups))
+        sections.append(made._replace(figures=[[apart(drawing) for drawing in group] for group in made.figures]))
     return sections

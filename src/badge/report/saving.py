@@ -7,7 +7,7 @@ import io
 import multiprocessing
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -122,23 +122,10 @@ def _import() -> None:
 
 
 def save_all(
-    drawings: Sequence[Drawing],
-    folder: Path,
-    formats: Sequence[str],
-    pool: Executor | None,
-    advance: Callable[[float], None],
-) -> dict[str, str]:
-    """Draw every drawing into `folder` as SVG and in `formats`; the SVG for the page by name."""
+    drawings: Sequence[Drawing], folder: Path, formats: Sequence[str], pool: Executor | None
+) -> Iterator[tuple[str, str]]:
+    """Draw every drawing into `folder` as SVG and in `formats`; (name, SVG for the page) of each when it is done."""
     folder_for(folder)
     job = partial(_draw_and_save, folder=folder, formats=formats)
-    found: dict[str, str] = {}
-    if pool is None:
-        for drawing in drawings:
-            found[drawing.name] = job(drawing)
-            advance(1)
-        return found
-    jobs = {pool.submit(job, drawing): drawing.name for drawing in drawings}
-    for done in as_completed(jobs):
-        found[jobs[done]] = done.result()
-        advance(1)
-    return found
+    done = map(job, drawings) if pool is None else pool.map(job, drawings)
+    return zip((drawing.name for drawing in drawings), done, strict=True)

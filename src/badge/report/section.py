@@ -1,6 +1,6 @@
 """What a section of the report is made from, and what it is: plain data, made by one module of `badge.report.sections`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from badge import stats
@@ -32,9 +32,8 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
     there = compared(results, None)
     if wanted is not None:
         wanted = compared(results, wanted)
-        for name in wanted:
-            if name not in there:
-                raise InputError(f"there are no results of the strategy {name!r}; there are of {', '.join(there)}")
+        if lacking := [name for name in wanted if name not in there]:
+            raise InputError(f"there are no results of the strategy {lacking[0]!r}; there are of {', '.join(there)}")
         return wanted, []
     usual = tuple(name for name in there if name in PAPER_STRATEGIES or name not in STRATEGIES)
     chosen = usual if len(usual) >= 2 else there
@@ -99,7 +98,3 @@ class Section(NamedTuple):
     figures: Sequence[Sequence[Drawing]] = ()  # each group begins a new row on a wide screen
     tables: Sequence[Table] = ()
     shown: bool = True  # a section that is not shown still writes its tables
-
-
-#: Every module in `badge.report.sections` has one function `section` of this type.
-Make = Callable[[Study], Section]

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,25 +46,19 @@ def cell(value: Any) -> Any:
     return f"{value:.10g}" if isinstance(value, float) else safe(value) if isinstance(value, str) else value
 
 
-def by_strategy(results: Results, rows: Any) -> Iterator[tuple[Any, ...]]:
-    """(data, model, batch size, strategy, *row) for every row of `rows(results, setting, strategy)`."""
+def by_strategy(results: Results, means: Callable[..., Sequence[Mean]]) -> Iterator[tuple[Any, ...]]:
+    """Rows (data, model, batch size, strategy, labels, repeats, mean, error, mean, error, …) at all label counts that any of
+    `means(results, setting, strategy)` has."""
     for setting, strategy in results.by_strategy:
-        yield from ((*setting, strategy, *row) for row in rows(results, setting, strategy))
-
-
-def side_by_side(*means: Mean) -> list[list[Any]]:
-    """Rows [labels, repeats, mean, error, mean, error, …] over all label counts that any of the means has."""
-    grid = np.unique(np.concatenate([mean.labels for mean in means]))
-    repeats = np.zeros(len(grid), dtype=np.int64)
-    columns = []
-    for mean in means:
-        at = np.searchsorted(grid, mean.labels)
-        repeats[at] = np.maximum(repeats[at], mean.repeats)
-        for values in (mean.mean, mean.error):
-            column = np.full(len(grid), np.nan)
-            column[at] = values
-            columns.append(column.tolist())
-    return [list(row) for row in zip(grid.tolist(), repeats.tolist(), *columns, strict=True)]
+        found = means(results, setting, strategy)
+        grid = np.unique(np.concatenate([mean.labels for mean in found]))
+        repeats, columns = np.zeros(len(grid), dtype=np.int64), np.full((2 * len(found), len(grid)), np.nan)
+        for i, mean in enumerate(found):
+            at = np.searchsorted(grid, mean.labels)
+            repeats[at] = np.maximum(repeats[at], mean.repeats)
+            columns[2 * i : 2 * i + 2, at] = mean.mean, mean.error
+        for row in zip(grid.tolist(), repeats.tolist(), *columns.tolist(), strict=True):
+            yield *setting, strategy, *row
 
 
 #: LaTeX with the rules of booktabs: what has to be escaped, and the headers of a paper (names of strategies stay).

@@ -61,32 +61,27 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
     ((200, 300), [[0.67, 1.0], [0.5, 1.0]])
     """
     names = compared(results, strategies)
-    settings: list[Setting] = []
-    labels: list[int] = []
-    weights: list[float] = []
-    values: list[list[float]] = []
-    notes: list[Note] = []
+    rows: list[tuple[Setting, int, float, list[float]]] = []
+    left_out: list[str] = []
     for setting in results.settings:
         budgets = label_budgets(results, setting).values
         curves = {name: learning_curve(results, setting, name) for name in (*names, REFERENCE)}
         for budget in budgets:
             errors = {name: _mean_error(curve.at(budget)) for name, curve in curves.items()}
             base = errors[REFERENCE]
-            if np.isnan(base) or base <= ROUNDING:
+            if base > ROUNDING:
+                rows.append((setting, budget, 1 / len(budgets), [errors[name] / base for name in names]))
+            else:
                 why = f"has no {REFERENCE} result" if np.isnan(base) else f"{REFERENCE}'s error is 0"
-                notes.append(Note("left out of the CDFs", f"{setting} at {budget:,} labels: {why}"))
-                continue
-            settings.append(setting)
-            labels.append(budget)
-            weights.append(1 / len(budgets))
-            values.append([errors[name] / base for name in names])
-    table = np.array(values, dtype=np.float64).reshape(len(labels), len(names))
+                left_out.append(f"{setting} at {budget:,} labels: {why}")
+    settings, labels, weights, ratios = zip(*rows, strict=True) if rows else ((), (), (), ())
+    table = np.array(ratios, dtype=np.float64).reshape(len(rows), len(names))
     for name, lacking in zip(names, np.isnan(table).sum(axis=0).tolist(), strict=True):
         if lacking:
-            pairs = f"{lacking} of {len(labels)} (setting, budget) pairs"
-            text = f"{name}: no result at {pairs}; its CDF is over the others"
-            notes.append(Note("left out of the CDFs", text))
-    return NormalizedErrors(names, tuple(settings), tuple(labels), np.array(weights), table, tuple(notes))
+            pairs = f"{lacking} of {len(rows)} (setting, budget) pairs"
+            left_out.append(f"{name}: no result at {pairs}; its CDF is over the others")
+    notes = tuple(Note("left out of the CDFs", text) for text in left_out)
+    return NormalizedErrors(names, settings, labels, np.array(weights), table, notes)
 
 
 def _mean_error(accuracies: dict[int, float]) -> float:

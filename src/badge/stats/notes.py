@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
 from badge.journal.events import Start, shown_model
 from badge.stats.columns import Note
-from badge.stats.results import Results, Run, Setting
+from badge.stats.results import Results, Setting
 
 #: The paper trains until the training accuracy exceeds this.
 TARGET = 0.99
@@ -33,19 +34,27 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
         if not runs[REFERENCE]:
             text = f"{setting}: no {REFERENCE}, so no label budgets, normalised errors or labels saved"
             notes.append(Note("missing baseline", text))
-        seeds = {run.seed for found in runs.values() for run in found}
-        ends = [int(results.labels[run.rows.stop - 1]) for found in runs.values() for run in found]
+        ends = {(name, run.seed): int(results.labels[run.rows.stop - 1]) for name in runs for run in runs[name]}
+        seeds, end = {seed for _, seed in ends}, max(ends.values(), default=0)
         for name, found in runs.items():
             lacking = sorted(seeds - {run.seed for run in found})
             if found and lacking:
                 text = f"{setting}: {name} lacks seed{'s' * (len(lacking) > 1)} {_names(lacking)}"
                 notes.append(Note("missing repeats", f"{text}; it is paired on the {len(found)} it has"))
-            reached = {run.seed: int(results.labels[run.rows.stop - 1]) for run in found}
-            if stops := _names(f"seed {seed} at {end:,}" for seed, end in reached.items() if end < max(ends)):
-                text = f"{setting}: {name} stops before {max(ends):,} labels: {stops}"
-                notes.append(Note("unequal numbers of rounds", text))
-            notes += _holes(results, f"{setting}: {name}", found)
+            if stops := _names(f"seed {s} at {at:,}" for (of, s), at in ends.items() if of == name and at < end):
+                notes.append(
+                    Note("unequal numbers of rounds", f"{setting}: {name} stops before {end:,} labels: {stops}")
+                )
+            if holes := _holes([results.labels[run.rows] for run in found]):
+                text = f"{setting}: {name}: {holes:,} label counts lie between the rounds of some repeats"
+                notes.append(Note("unequal numbers of rounds", f"{text}; means there are over fewer repeats"))
     return notes
+
+
+def _holes(rows: Sequence[NDArray[np.int64]]) -> int:
+    """The number of label counts inside a run's range that another repeat has and this run lacks."""
+    grid = np.unique(np.concatenate([*rows, np.empty(0, np.int64)]))
+    return sum(int(((grid > own[0]) & (grid < own[-1])).sum()) - max(len(own) - 2, 0) for own in rows)
 
 
 def capped_notes(results: Results) -> list[Note]:
@@ -61,30 +70,18 @@ def capped_notes(results: Results) -> list[Note]:
     accuracy = results.column("train_accuracy")
     notes = []
     for setting in results.settings:
-        found: Counter[str] = Counter()
-        lowest, rounds = 1.0, 0
-        for (where, name), runs in results.by_strategy.items():
-            for run in runs if where == setting else ():
-                below = accuracy[run.rows][accuracy[run.rows] <= TARGET]
-                rounds += run.rows.stop - run.rows.start
-                if len(below):
-                    found[name] += len(below)
-                    lowest = min(lowest, float(below.min()))
-        if found:
-            who = _names(f"{name} {count:,}" for name, count in found.items())
-            count = f"{found.total():,} of {rounds:,} rounds"
-            text = f"{setting}: {count}, down to {lowest:.4f} ({who}); they count as they are"
+        reached = {
+            name: np.concatenate([accuracy[run.rows] for run in runs])
+            for (where, name), runs in results.by_strategy.items()
+            if where == setting
+        }
+        capped = {name: rounds[rounds <= TARGET] for name, rounds in reached.items()}
+        if who := _names(f"{name} {len(rounds):,}" for name, rounds in capped.items() if len(rounds)):
+            below, rounds = np.concatenate([*capped.values()]), sum(map(len, reached.values()))
+            count = f"{len(below):,} of {rounds:,} rounds, down to {below.min():.4f}"
+            text = f"{setting}: {count} ({who}); they count as they are"
             notes.append(Note("rounds that ended at 99 % training accuracy or less", text))
     return notes
-
-
-def _holes(results: Results, who: str, runs: Sequence[Run]) -> list[Note]:
-    """A note on label counts inside a run's range that another repeat has and this run lacks."""
-    rows = [results.labels[run.rows] for run in runs]
-    grid = np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
-    holes = sum(int(((grid > own[0]) & (grid < own[-1])).sum()) - max(len(own) - 2, 0) for own in rows)
-    text = f"{who}: {holes:,} label counts lie between the rounds of some repeats; means there are over fewer repeats"
-    return [Note("unequal numbers of rounds", text)] if holes else []
 
 
 def _names(items: Iterable[object]) -> str:

@@ -131,9 +131,8 @@ def _setting_matrix(results: Results, budgets: Budgets, names: Sequence[str], no
     for labels in budgets.values:
         accuracies = [curve.at(labels) for curve in curves]
         for name, curve, found in zip(names, curves, accuracies, strict=True):
-            if lacking := [seed for seed in curve.seeds if seed not in found]:
-                who = f"{name} with seed{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
-                off_grid[who].append(f"{labels:,}")
+            if lacking := [str(seed) for seed in curve.seeds if seed not in found]:
+                off_grid[f"{name} with seed{'s' * (len(lacking) > 1)} {', '.join(lacking)}"].append(f"{labels:,}")
         for i in range(len(names)):
             for j in range(i):
                 result = beats(accuracies[i], accuracies[j])

@@ -7,7 +7,7 @@ import numpy as np
 from badge.report.drawings import Line, Lines, slug
 from badge.report.section import Section, Study
 from badge.report.tables import Table
-from badge.stats import Cdf, NormalizedErrors, error_cdf
+from badge.stats import Cdf, error_cdf
 
 WORDS = """
 <p>Share of the settings' weight in which a strategy's mean error, divided by rand's, is at most x:
@@ -18,20 +18,19 @@ WORDS = """
 
 def section(study: Study) -> Section:
     errors = study.statistics.errors
-    groups: list[tuple[str, Any, str, NormalizedErrors]] = [("all", "all", "All settings", errors)]
-    sizes, models = ({getattr(s, by) for s in errors.settings} for by in ("batch_size", "model"))
-    groups += [("batch_size", n, f"Batch size {n:,}", errors.where(batch_size=n)) for n in sorted(sizes)]
-    groups += [("model", name, f"Model {name}", errors.where(model=name)) for name in sorted(models)]
-    repeats = {by for by, found in (("batch_size", sizes), ("model", models)) if len(found) < 2}
+    groups: list[tuple[str, Any, str, bool]] = [("all", "all", "All settings", True)]
+    for by, title in (("batch_size", "Batch size {:,}"), ("model", "Model {}")):
+        found = sorted({getattr(setting, by) for setting in errors.settings})
+        groups += [(by, group, title.format(group), len(found) > 1) for group in found]  # one would repeat the whole
     figures, rows = [], []
-    for by, group, title, table in groups:
+    for by, group, title, drawn in groups:
+        table = errors if by == "all" else errors.where(**{by: group})
         cdfs = {name: error_cdf(table, name) for name in table.strategies}
-        name = slug("cdf", *([group] if by == "all" else [by, group]))
-        if by not in repeats:  # one group would repeat the whole
+        if drawn:
+            name = slug("cdf", *([group] if by == "all" else [by, group]))
             figures.append(_lines(name, f"{title} ({len(set(table.settings))})", cdfs))
         for strategy, cdf in cdfs.items():
-            points = zip(cdf.errors.tolist(), cdf.weights.tolist(), cdf.share.tolist(), strict=True)
-            rows += [[by, group, strategy, *point] for point in points]
+            rows += [[by, group, strategy, *point] for point in zip(*(column.tolist() for column in cdf), strict=True)]
     header = ["group_by", "group", "strategy", "normalized_error", "weight", "cdf"]
     several = len(set(errors.settings)) > 1  # one setting has no distribution
     shown = [drawing for drawing in figures if drawing.lines and several]

@@ -2,7 +2,7 @@
 
 from badge.report.drawings import accuracy_lines
 from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy, side_by_side
+from badge.report.tables import SETTING, Table, by_strategy
 from badge.stats import learning_curve, mean_curve
 
 WORDS = """
@@ -19,5 +19,5 @@ def section(study: Study) -> Section:
         full, zoomed = (accuracy_lines(results, setting, names, zoom) for zoom in (False, True))
         groups.append([drawing for drawing in (full, zoomed) if drawing.lines and (drawing is full or drawing.window)])
     header = [*SETTING, "strategy", "labels", "repeats", "test_accuracy", "standard_error"]
-    rows = by_strategy(results, lambda *where: side_by_side(mean_curve(learning_curve(*where))))
+    rows = by_strategy(results, lambda *where: [mean_curve(learning_curve(*where))])
     return Section("curves", "Learning curves", WORDS, figures=groups, tables=[Table("curves", header, rows)])

@@ -3,7 +3,7 @@
 from badge.core.catalog import names as names_of
 from badge.report.drawings import Lines, mean_lines, slug
 from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy, side_by_side
+from badge.report.tables import SETTING, Table, by_strategy
 from badge.stats import batch_diversity
 
 WORDS = """
@@ -28,6 +28,6 @@ def section(study: Study) -> Section:
             lines = mean_lines({name: getattr(diversity, what) for name, diversity in found.items()})
             pair += [Lines(slug(what, *setting), str(setting), "number of labels", label, lines)] if lines else []
         groups.append(pair)
-    rows = by_strategy(results, lambda *where: side_by_side(*batch_diversity(*where)))
+    rows = by_strategy(results, batch_diversity)
     table = Table("diversity", [*SETTING, "strategy", *HEADER], rows)
     return Section("diversity", "Batch diversity", WORDS, {}, groups, [table], shown=any(groups))

@@ -71,15 +71,9 @@ def section(study: Study) -> Section:
 
 def figures_of_the_paper() -> Iterator[Theirs]:
     """All 31, in their order."""
-    of_data = {
-        data: tuple(Setting(data, model, size) for model in models for size in SIZES)
-        for data, (_, models) in _DATA.items()
-    }
-    samplers = {
-        data: tuple(s for s in settings if s.model != "vgg11" and s.batch_size in SIZES[:2])
-        for data, settings in of_data.items()
-    }
-    everything, both = (tuple(chain(*settings.values())) for settings in (of_data, samplers))
+    of_data = {d: tuple(Setting(d, m, size) for m in models for size in SIZES) for d, (_, models) in _DATA.items()}
+    everything = tuple(chain(*of_data.values()))
+    both = tuple(s for s in everything if s.model != "vgg11" and s.batch_size in SIZES[:2])
     told = "k-means++ and k-DPP: accuracy and seconds"
     yield _of_samplers(1, f"{told} (the paper does not name the settings)", both)
     batches = tuple(slug(what, *setting) for what in ("log_det", "mean_norm") for setting in _BATCHES)
@@ -99,8 +93,8 @@ def figures_of_the_paper() -> Iterator[Theirs]:
         yield Theirs(number, f"{what} by batch size", by_size, everything)
         yield Theirs(number + 1, f"{what} by network", by_model, everything)
     yield Theirs(24, "log-determinant and norm of the batches, with conf", batches, _BATCHES, (*three, "conf"))
-    for number, (data, settings) in enumerate(samplers.items(), start=25):
-        yield _of_samplers(number, f"{told}, {_DATA[data][0]}", settings)
+    for number, data in enumerate(_DATA, start=25):
+        yield _of_samplers(number, f"{told}, {_DATA[data][0]}", tuple(s for s in both if s.data == data))
 
 
 def _of_samplers(number: int, what: str, settings: tuple[Setting, ...]) -> Theirs:

@@ -2,7 +2,7 @@
 
 from badge.report.drawings import Lines, accuracy_lines, mean_lines, slug
 from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy, side_by_side
+from badge.report.tables import SETTING, Table, by_strategy
 from badge.stats import round_times
 
 WORDS = """
@@ -26,5 +26,5 @@ def section(study: Study) -> Section:
         pair = curves._replace(name=slug("samplers", curves.name)), seconds
         groups.append([drawing for drawing in pair if drawing.lines])
     header = [*SETTING, "strategy", "labels", "repeats", *(n for s in SECONDS for n in (s, f"{s}_standard_error"))]
-    table = Table("timing", header, by_strategy(results, lambda *where: side_by_side(*round_times(*where))))
+    table = Table("timing", header, by_strategy(results, round_times))
     return Section("samplers", "k-means++ and k-DPP", WORDS, {}, groups, [table], shown=any(groups))
