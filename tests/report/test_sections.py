@@ -14,8 +14,7 @@ from badge import stats
 from badge.report import build, evaluate, sections
 from badge.report.build import headline
 from badge.report.drawings import Lines, mean_lines
-from badge.report.section import Section, Study
-from badge.report.tables import Table
+from badge.report.section import Section, Study, Table
 from badge.stats import Results
 from fake_grid import fake_grid
 

@@ -62,7 +62,7 @@ class ALBL:
         self.drawn_probabilities: list[float] = []
         self.credit: list[float] = []  # r̂_j / r of the last batch
         self.pool_size = 0
-        self._batch_importance: list[float] = []
+        self.batch_importance: list[float] = []  # of the last batch, until `picked` names its ids
 
     def __repr__(self) -> str:
         return f"ALBL(rounds={self.rounds}, p_min={self.p_min:.4g}, delta={self.delta})"
@@ -85,14 +85,14 @@ class ALBL:
         picks = batches[self.drawn]
         advised = np.array([np.isin(picks, batch) for batch in batches])  # which arms had each pick in their batch
         importance = 1 / (p @ advised)
-        self._batch_importance = importance.tolist()
+        self.batch_importance = importance.tolist()
         self.credit = (advised @ importance / k).tolist()
         return picks
 
     def picked(self, ids: NDArray[np.int64]) -> None:
-        if len(ids) != len(self._batch_importance):
-            raise InputError(f"the last batch had {len(self._batch_importance)} examples, not {len(ids)}")
-        self.importance.update(zip((int(i) for i in ids), self._batch_importance, strict=True))
+        if len(ids) != len(self.batch_importance):
+            raise InputError(f"the last batch had {len(self.batch_importance)} examples, not {len(ids)}")
+        self.importance.update(zip((int(i) for i in ids), self.batch_importance, strict=True))
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
         """Examples that were labelled without the bandit, the initial ones, do not count."""
@@ -107,21 +107,15 @@ class ALBL:
         self.drawn = None
 
     def state(self) -> dict[str, Any]:
-        return {
-            "log_weights": self.log_weights.tolist(),
-            "importance": {str(i): w for i, w in self.importance.items()},
-            "drawn": self.drawn,
-            "drawn_probabilities": self.drawn_probabilities,
-            "credit": self.credit,
-            "pool_size": self.pool_size,
-            "batch_importance": self._batch_importance,  # of the last batch, until `picked` names its ids
-        }
+        kept = {name: getattr(self, name) for name in _KEPT}
+        weights = {str(i): w for i, w in self.importance.items()}
+        return {"log_weights": self.log_weights.tolist(), "importance": weights, **kept}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.log_weights = np.array(state["log_weights"], dtype=float)
         self.importance = {int(i): float(w) for i, w in state["importance"].items()}
-        self.drawn = state["drawn"]
-        self.drawn_probabilities = list(state["drawn_probabilities"])
-        self.credit = list(state["credit"])
-        self.pool_size = int(state["pool_size"])
-        self._batch_importance = list(state["batch_importance"])
+        for name in _KEPT:
+            setattr(self, name, state[name])
+
+
+_KEPT = ("drawn", "drawn_probabilities", "credit", "pool_size", "batch_importance")

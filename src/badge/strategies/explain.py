@@ -127,11 +127,9 @@ def _coverage(features: Factored, picks: Rows) -> Tensor:
 
 def log_det(rows: Rows, rank_bound: int) -> float:
     """ln det⟨g_i, g_j⟩ in float64, −inf where k exceeds the rank bound or a pivot vanishes."""
-    if len(rows) > rank_bound:
-        return -float("inf")
     exact = rows.double()
     sq_norms = exact.sq_norms()
-    if not bool((sq_norms > 0).all()):
+    if len(rows) > rank_bound or not bool((sq_norms > 0).all()):
         return -float("inf")
     scale = sq_norms.rsqrt()
     factor, failed = torch.linalg.cholesky_ex(exact.gram(exact).mul_(scale).mul_(scale[:, None]))

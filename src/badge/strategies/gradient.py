@@ -40,9 +40,8 @@ def badge_origin(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | No
     [0]
     """
     g = gradient_embedding(outputs, bias)
-    a, h = g.rows(slice(0, 1)).factors
-    zero = Factored.trusted(torch.zeros_like(a), torch.zeros_like(h))
-    return samplers.kmeanspp(g, k, rng, given=zero)
+    a, h = (torch.zeros_like(factor) for factor in g.rows(slice(0, 1)).factors)
+    return samplers.kmeanspp(g, k, rng, given=Factored.trusted(a, h))
 
 
 @listed("kdpp")

@@ -82,12 +82,12 @@ class Declaration:
     def __post_init__(self) -> None:
         if isinstance(self.reads, str) or not isinstance(self.reads, Iterable) or not BOTH.issuperset(self.reads):
             raise InputError(f"a strategy reads a set of {', '.join(sorted(BOTH))}, not {self.reads!r:.80}")
-        object.__setattr__(self, "reads", frozenset(self.reads))
         if not isinstance(self.blocks, bool):
             raise InputError(f"a strategy's blocks is True or False, not {self.blocks!r:.80}")
         if self.labeled not in get_args(Labeled):
             said = ", ".join(map(repr, get_args(Labeled)))
             raise InputError(f"a strategy's labeled is one of {said}, not {self.labeled!r:.80}")
+        object.__setattr__(self, "reads", frozenset(self.reads))
 
 
 Made = TypeVar("Made", bound=Callable[..., Any])

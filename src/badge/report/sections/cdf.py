@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from badge.report.drawings import Line, Lines, slug
-from badge.report.section import Section, Study
-from badge.report.tables import Table
+from badge.report.section import Section, Study, Table
 from badge.stats import Cdf, error_cdf
 
 WORDS = """

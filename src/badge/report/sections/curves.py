@@ -1,8 +1,7 @@
 """Learning curves: each setting in full, and zoomed to where the strategies differ."""
 
 from badge.report.drawings import accuracy_lines
-from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy
+from badge.report.section import SETTING, Section, Study, Table, by_strategy
 from badge.stats import learning_curve, mean_curve
 
 WORDS = """

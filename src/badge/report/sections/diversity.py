@@ -2,8 +2,7 @@
 
 from badge.core.catalog import names as names_of
 from badge.report.drawings import Lines, mean_lines, slug
-from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy
+from badge.report.section import SETTING, Section, Study, Table, by_strategy
 from badge.stats import batch_diversity
 
 WORDS = """

@@ -1,7 +1,6 @@
 """Notes: everything that was missing, skipped or left out."""
 
-from badge.report.section import Section, Study
-from badge.report.tables import Table
+from badge.report.section import Section, Study, Table
 
 WORDS = """
 {% if topics %}

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from badge.core.catalog import PAPER_STRATEGIES
 from badge.report.drawings import slug
-from badge.report.section import Section, Study
-from badge.report.tables import Table
+from badge.report.section import Section, Study, Table
 from badge.stats import Results, Setting
 
 WORDS = """

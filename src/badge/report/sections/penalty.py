@@ -3,8 +3,7 @@
 from typing import Any
 
 from badge.report.drawings import Heat, slug
-from badge.report.section import Section, Study
-from badge.report.tables import Table
+from badge.report.section import Section, Study, Table
 from badge.stats import Matrix, group_by
 
 WORDS = """

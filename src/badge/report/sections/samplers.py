@@ -1,8 +1,7 @@
 """k-means++ and the k-DPP on the same gradient embeddings: accuracy and seconds."""
 
 from badge.report.drawings import Lines, accuracy_lines, mean_lines, slug
-from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table, by_strategy
+from badge.report.section import SETTING, Section, Study, Table, by_strategy
 from badge.stats import round_times
 
 WORDS = """

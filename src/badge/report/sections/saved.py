@@ -3,8 +3,7 @@
 import math
 
 from badge.report.drawings import Dots
-from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table
+from badge.report.section import SETTING, Section, Study, Table
 from badge.stats import LabelsSaved, Saving, Setting
 
 WORDS = """

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from badge.report.section import Section, Study
-from badge.report.tables import SETTING, Table
+from badge.report.section import SETTING, Section, Study, Table
 from badge.stats import Results
 
 WORDS = """
