@@ -103,7 +103,7 @@ class Options:
         elif self.device is not None:
             usable_device(self.device)  # type: ignore[arg-type]
         if self.passes is not None and (self.passes < 2 or isinstance(self.device, tuple) or self.embeddings == "only"):
-            raise InputError(f"passes={self.passes}: at least 2, on one device and with probabilities, are compared")
+            raise InputError(f"passes={self.passes} must be at least 2, on one device and with probabilities")
         if self.tokenizer is not None and self.processor is not None:
             raise InputError("tokenizer= and processor= are one thing under two names: pass one of them")
         if self.reader is not None and not callable(self.reader):
