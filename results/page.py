@@ -137,7 +137,7 @@ def frozen_tables(table: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str,
         **tables(results),
         "cells": [
             f"{done:,} of {planned:,} planned runs ({where}) are in; the grid goes on. A run is one data set,",
-            "one first batch, one strategy and one seed. [The results](results.md#what-was-run) name the commits.",
+            "one first batch, one strategy and one seed. Its commits: [what was run](results.md#what-was-run).",
         ],
         "made": [f"The runs on frozen encoders were made with {_commits(said)}."],
     }

@@ -180,7 +180,8 @@ def moving(strategies: tuple[str, str] = ("rand", "badge"), count: int = 5, seco
     )
     for column, strategy in enumerate(strategies):
         for number, one in enumerate(rounds(strategy, count)):
-            title = f"{strategy}: {len(one.labelled)} labels, {one.accuracy:.0%} right"
+            name = "at random" if strategy == "rand" else strategy
+            title = f"{name}: {len(one.labelled)} labels, {one.accuracy:.0%} right"
             parts += _panel(one, GAP + column * (SIDE + GAP), title, f' class="r r{number}"')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
