@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.core.masks import unmasked
-from badge.core.names import name_rows
+from badge.core.names import name_rows, unmasked
 from badge.errors import InputError, in_short
 
 if TYPE_CHECKING:

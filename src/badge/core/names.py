@@ -1,4 +1,4 @@
-"""Names and places at the door: what is neither a text nor a path is refused in one wording. And names of rows."""
+"""Names and places at the door: what is neither a text nor a path is refused in one wording. And rows that are wrong."""
 
 import os
 import re
@@ -55,3 +55,22 @@ def name_rows(rows: Any) -> str:
     """
     first = ", ".join(str(int(i)) for i in rows[:5])
     return f"{len(rows)} row{'s' * (len(rows) > 1)} (first: {first})"
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """`values`; for a masked array with nothing masked, its data. One with masked values is refused.
+
+    >>> import numpy as np
+    >>> unmasked(np.ma.masked_array([1, 2], mask=[False, True]), "labels")
+    Traceback (most recent call last):
+    badge.errors.InputError: labels are masked in 1 row (first: 1): fill these gaps (filled(...)), or drop the rows
+    """
+    import numpy as np
+
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    hidden = np.ma.getmaskarray(values)
+    rows = np.flatnonzero(hidden.reshape(len(hidden), -1).any(axis=1) if hidden.ndim else hidden)
+    if len(rows):
+        raise InputError(f"{name} are masked in {name_rows(rows)}: fill these gaps (filled(...)), or drop the rows")
+    return values.data

@@ -68,8 +68,8 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
     scores = {key: part for key, part in scores.items() if links[key] or parts[key].ndim == 2} or scores
     if len(scores) == 1:
         return Answer(next(iter(scores)))
-    for exactly in (True, False):
-        found = [key for key in scores if links[key] and _explained(key, scores, links, calls, exactly)]
+    for exact in (True, False):
+        found = [key for key in scores if links[key] and _explained(key, scores, links, calls, exact)]
         if found and len({links[key][0].name for key in found}) == 1:
             return Answer(min(found, key=lambda key: links[key][1] != "logits"))
     first, *others = scores
@@ -110,12 +110,12 @@ def _linked(calls: list[Call], part: Tensor) -> Any:
 
 
 def _explained(
-    key: Key, scores: Mapping[Key, Tensor], links: Mapping[Key, Any], calls: list[Call], exactly: bool
+    key: Key, scores: Mapping[Key, Tensor], links: Mapping[Key, Any], calls: list[Call], exact: bool
 ) -> bool:
     """Whether all other parts are what comes before this one's layer, or the same scores in another form."""
     head: Call = links[key][0]
     others = [part for k, part in scores.items() if k != key and not (links[k] and links[k][0] is head)]
-    if exactly:
+    if exact:
         return all(same(head.input, part) for part in others)
     width = head.input.shape[-1]
     return all(part.shape[1] == width or any(same(call.input, part) for call in calls) for part in others)

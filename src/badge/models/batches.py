@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, default_collate
 
 from badge.core.arrays import native, on_host
-from badge.core.masks import unmasked
+from badge.core.names import unmasked
 from badge.errors import InputError, in_short
 from badge.models.encoding import Encoder, one_text_column
 from badge.models.inputs import LABEL_KEYS, Forward, forward_names, is_frame, is_pair, series, without_label

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import native
-from badge.core.masks import unmasked
+from badge.core.names import unmasked
 from badge.errors import InputError, in_short
 from badge.models.inputs import LABEL_KEYS, MODEL_KEYS, is_pair
 

@@ -7,7 +7,6 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,9 @@ def final_step(model: Any) -> tuple[Any, Any]:
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not hasattr(model, "named_steps"):
         return None, model
-    before, final = (model[:-1] if len(steps) > 1 else None), model[-1]
-    inner, final = final_step(final)  # a pipeline or search as the last step
-    if inner is None:
-        return before, final
-    return inner if before is None else _Both(before, inner), final
+    inner, final = final_step(model[-1])  # a pipeline or search as the last step
+    before = model[:-1] if len(steps) > 1 else None
+    return _both(before, inner), final
 
 
 def views(model: Any) -> list[tuple[Any, Any]]:
@@ -70,9 +67,9 @@ def views(model: Any) -> list[tuple[Any, Any]]:
     for member in _members(model):
         before, final = final_step(member)
         for inner, last in views(final) or [(None, final)]:
-            both = inner if before is None else before if inner is None else _Both(before, inner)
+            both = _both(before, inner)
             if both is not None:
-                both = _Both(_WithoutNames(), both) if hasattr(model, "estimators_features_") else both
+                both = _both(_WithoutNames() if hasattr(model, "estimators_features_") else None, both)
                 found.setdefault(_state(both, last), (both, last))
     return list(found.values())
 
@@ -107,15 +104,11 @@ def _state(before: Any, final: Any) -> str:
         return str(id(before))
 
 
-@dataclass(frozen=True)
-class _Both:
-    """Two transformers, one after the other."""
+def _both(first: Any, second: Any) -> Any:
+    """Two fitted transformers, one after the other; either may be None."""
+    from sklearn.pipeline import make_pipeline
 
-    first: Any
-    second: Any
-
-    def transform(self, x: Any) -> Any:
-        return self.second.transform(self.first.transform(x))
+    return second if first is None else first if second is None else make_pipeline(first, second)
 
 
 class Estimator:

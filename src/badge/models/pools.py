@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
-from badge.core.masks import unmasked
+from badge.core.names import unmasked
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, is_frame, listed, series, without_label, without_label_columns
 

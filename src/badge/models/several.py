@@ -61,7 +61,7 @@ class Members:
 
     def __init__(self, runners: Sequence[Network | Estimator], passes: int | None = None) -> None:
         self.runners, self.passes = runners, passes
-        _check_same_classes([_classes(one.final) for one in runners if isinstance(one, Estimator)])
+        _check_same_classes([one.final for one in runners if isinstance(one, Estimator)])
         self.entropies: list[Tensor] = []
         modules = runners[0].model.modules() if isinstance(runners[0], Network) else ()
         self.layers: list[nn.Module] = [m for m in modules if isinstance(m, nn.modules.dropout._DropoutNd)]
@@ -95,17 +95,12 @@ class Members:
                 yield _outputs(self.runs[0](rows, batch))
 
 
-def _classes(final: Any) -> list[Any] | None:
-    """What the columns of an estimator stand for, if it says so; of each output where it has several."""
-    found = getattr(final, "classes_", None)
-    if isinstance(found, list):
-        return [np.asarray(one).tolist() for one in found]
-    return None if found is None else np.asarray(found).tolist()
-
-
-def _check_same_classes(members: Sequence[list[Any] | None]) -> None:
-    """Columns are averaged: they must stand for the same classes."""
-    known = [classes for classes in members if classes is not None]
+def _check_same_classes(finals: Sequence[Any]) -> None:
+    """Columns are averaged: they must stand for the same classes, where estimators say which; of each output they have."""
+    said = [one.classes_ for one in finals if getattr(one, "classes_", None) is not None]
+    known = [
+        [np.asarray(c).tolist() for c in one] if isinstance(one, list) else np.asarray(one).tolist() for one in said
+    ]
     for other in known[1:]:
         if other != known[0]:
             both = " and on ".join(in_short(classes, 60) for classes in (known[0], other))

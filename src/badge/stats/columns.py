@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.core.masks import unmasked
+from badge.core.names import unmasked
 from badge.errors import InputError
 
 #: Columns that every table of results has.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import as_array, native
-from badge.core.masks import unmasked
+from badge.core.names import unmasked
 from badge.errors import BadgeError, InputError
 from badge.models.batches import network_inputs
 from badge.models.borrowed import in_mode
