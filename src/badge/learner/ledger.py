@@ -81,27 +81,34 @@ class Ledger:
         self.busy = True
         self.number += 1
         before = self.revision
+        codes = self._checked(record) if codes is None else codes
         match record:
             case e.Tell():
                 self._tell(record, codes)
             case e.Ask():
-                self._ask(record, codes)
+                self._ask(record)
             case e.Relabel():
-                self._relabel(record, codes)
+                self._relabel(record, codes[0])
             case e.Skip():
-                self._skip(record, codes)
+                self._skip(record)
             case e.Unskip() | e.Release():
-                for id in self._plain(record.ids, codes):
+                for id in record.ids:
                     (self.skipped if isinstance(record, e.Unskip) else self.pending).pop(id, None)
             case e.Decide():
-                self._decide(record, codes)
+                for id, code in zip(record.ids, codes, strict=True):
+                    self.skipped.pop(id, None)
+                    self._decide(id, code)
             case e.Remark():
-                self._remark(record, codes)
+                if record.text is not None:
+                    self.remarks.setdefault(record.id, []).append((record.by or "", record.text))
+                if record.flag is not None:
+                    (self.flagged.add if record.flag else self.flagged.discard)(record.id)
             case e.SetAside():
-                self._set_aside(record, codes)
+                self.test.update(dict.fromkeys(record.ids))
+                self.pending.update(dict.fromkeys([id for id in record.ids if id not in self.labels], record.people))
+                if record.people > 1:
+                    self.people.update(dict.fromkeys(record.ids, record.people))
             case e.AddClass():
-                if codes is None and not self.broken:
-                    self.classes.checked_new(record.name)
                 self.classes.add(record.name)
             case e.Use():
                 self.strategy, self.memory = record.strategy, None
@@ -119,9 +126,34 @@ class Ledger:
             self.label_round = self.round
         self.busy = False
 
-    def _plain(self, ids: list[Id], codes: Sequence[Code] | None) -> list[Id]:
-        """The ids of an event; those of one that comes from a journal (without `codes`) are checked here."""
-        return self.ids.plain(ids) if codes is None else ids
+    def _checked(self, record: e.Record) -> list[Code]:
+        """The labels of an event from a journal; one that contradicts the events before it is refused."""
+        if isinstance(record, e.Withdraw | e.Return):
+            return []
+        ids = self.ids.plain([record.id] if isinstance(record, e.Relabel | e.Remark) else getattr(record, "ids", []))
+        labels = record.labels if isinstance(record, e.Tell | e.Decide) else []
+        labels = [record.label] if isinstance(record, e.Relabel) else labels
+        if isinstance(record, e.Ask) and record.stop is not None:
+            self.ids.plain(record.stop.ids)
+        if self.broken:  # the line that added a class may be lost
+            for label in labels:
+                for one in label if isinstance(label, list) else [label]:
+                    self.classes.add(self.classes.checked_new(one) if one not in self.classes.names else one)
+            return self.encode(ids, labels) if labels else []
+        match record:
+            case e.Ask():
+                again = [id for id in ids if not self.is_free(id)]
+                if record.round != self.round or again or len(set(ids)) < len(ids):
+                    raise InputError(f"ask {record.round} is out of order or repeats ids {short(again)}")
+            case e.Tell():
+                calls.tell(self, ids, labels, record.by, record.unasked, record.people)
+            case e.Relabel():
+                calls.relabel(self, record.id, record.label, record.by)
+            case e.Skip():
+                calls.skip(self, ids, record.reason, record.labelled)
+            case e.AddClass():
+                self.classes.checked_new(record.name)
+        return self.encode(ids, labels) if labels else []
 
     def replay(self, records: Iterable[e.Record], path: object) -> None:
         """Fold a whole journal in; an event that contradicts those before it names its line."""
@@ -142,15 +174,8 @@ class Ledger:
         for id, code in zip(given, self.encode(given, record.initial.labels), strict=True):
             self.set(id, code)
 
-    def _ask(self, record: e.Ask, codes: Sequence[Code] | None) -> None:
-        ids = record.ids
-        if codes is None:
-            asked = self.ids.plain(ids)
-            ids = [id for id in dict.fromkeys(asked) if self.is_free(id)]
-            if not self.broken and (record.round != self.round or len(ids) != len(asked)):
-                again = [id for id in asked if id not in ids]
-                raise InputError(f"ask {record.round} is out of order or repeats ids {short(again)}")
-        self.pending.update(dict.fromkeys(ids, record.people))
+    def _ask(self, record: e.Ask) -> None:
+        self.pending.update(dict.fromkeys([id for id in record.ids if self.is_free(id)], record.people))
         if record.people > 1:
             self.people.update(dict.fromkeys(record.ids, record.people))
         self.asks.append((self.number, record))
@@ -161,21 +186,13 @@ class Ledger:
             self.tested.append((trained, record.test))
         if (stop := record.stop) is not None:
             told = [tuple(code) if isinstance(code, list) else code for code in stop.codes]
-            self.stop.update(zip(self._plain(stop.ids, codes), told, strict=True))
+            self.stop.update(zip(stop.ids, told, strict=True))
             self.stop_revision = stop.revision
             if stop.changed is not None:
                 self.stability.append(stop)
 
-    def _tell(self, record: e.Tell, codes: Sequence[Code] | None) -> None:
-        ids = record.ids
-        if codes is None and self.broken:
-            self._learn_classes(record.labels)
-            ids = self.ids.plain(ids)
-            codes = self.encode(ids, record.labels)
-        elif codes is None:
-            checked = calls.tell(self, ids, record.labels, record.by, record.unasked, record.people)
-            ids, codes = ([], []) if checked is None else (checked[0].ids, checked[1])
-        for id, code in zip(ids, codes, strict=True):
+    def _tell(self, record: e.Tell, codes: Sequence[Code]) -> None:
+        for id, code in zip(record.ids, codes, strict=True):
             self.skipped.pop(id, None)
             if record.people > 1 and id not in self.people and id not in self.labels:
                 self.people[id] = self.pending[id] = record.people
@@ -185,17 +202,14 @@ class Ledger:
             else:
                 self.set(id, code)
 
-    def _relabel(self, record: e.Relabel, codes: Sequence[Code] | None) -> None:
-        if codes is None and self.broken:
-            self._learn_classes([record.label])
-        elif codes is None and calls.relabel(self, record.id, record.label, record.by) is None:
-            return
-        (id,) = self._plain([record.id], codes)
-        code = codes[0] if codes else self.classes.encode(record.label, id)
-        if id in self.votes and record.by is not None:
-            self.votes[id][record.by] = code
-            self._count(id)
-            return
+    def _relabel(self, record: e.Relabel, code: Code) -> None:
+        if record.id in self.votes and record.by is not None:
+            self.votes[record.id][record.by] = code
+            self._count(record.id)
+        else:
+            self._decide(record.id, code)
+
+    def _decide(self, id: Id, code: Code) -> None:
         if id in self.people:
             self.decided.add(id)
         self.set(id, code)
@@ -225,10 +239,8 @@ class Ledger:
         if id not in self.test:  # no model is trained on the test sample
             self.revision = self.number
 
-    def _skip(self, record: e.Skip, codes: Sequence[Code] | None) -> None:
-        if codes is None and not self.broken:
-            calls.skip(self, record.ids, record.reason, record.labelled)
-        for id in self._plain(record.ids, codes):
+    def _skip(self, record: e.Skip) -> None:
+        for id in record.ids:
             if record.labelled:
                 self._unset(id)
                 self.votes.pop(id, None)
@@ -236,28 +248,6 @@ class Ledger:
             if id not in self.labels:
                 self.pending.pop(id, None)
                 self.skipped[id] = record.reason
-
-    def _decide(self, record: e.Decide, codes: Sequence[Code] | None) -> None:
-        ids = self._plain(record.ids, codes)
-        for id, code in zip(ids, self.encode(ids, record.labels) if codes is None else codes, strict=True):
-            self.skipped.pop(id, None)
-            if id in self.people:
-                self.decided.add(id)
-            self.set(id, code)
-
-    def _remark(self, record: e.Remark, codes: Sequence[Code] | None) -> None:
-        (id,) = self._plain([record.id], codes)
-        if record.text is not None:
-            self.remarks.setdefault(id, []).append((record.by or "", record.text))
-        if record.flag is not None:
-            (self.flagged.add if record.flag else self.flagged.discard)(id)
-
-    def _set_aside(self, record: e.SetAside, codes: Sequence[Code] | None) -> None:
-        ids = self._plain(record.ids, codes)
-        self.test.update(dict.fromkeys(ids))
-        self.pending.update(dict.fromkeys([id for id in ids if id not in self.labels], record.people))
-        if record.people > 1:
-            self.people.update(dict.fromkeys(ids, record.people))
 
     def _withdraw(self, record: e.Withdraw | e.Return) -> None:
         """A withdrawn example is neither asked nor trained on. Its label counts again if the example comes back."""
@@ -269,12 +259,6 @@ class Ledger:
             elif (code := self.withdrawn.pop(id, None)) is not None:
                 self.labels[id] = code
         self.revision = self.number
-
-    def _learn_classes(self, labels: list[Any]) -> None:
-        """Add the classes of labels that were told: the line that added them may be lost."""
-        for label in labels:
-            for one in label if isinstance(label, list) else [label]:
-                self.classes.add(self.classes.checked_new(one) if one not in self.classes.names else one)
 
     @property
     def round(self) -> int:
