@@ -114,7 +114,6 @@ def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
     if None not in (digest, recorded.digest) and digest != recorded.digest:
         grown = f"the first {theirs:,} of yours" if yours > theirs and ids.own is None else "its examples"
         differ = f"{grown} are different (digest {recorded.digest}, yours {digest})"
-        raise JournalError(
-            f"{path} belongs to another pool, or its examples were changed: {sizes}, and {differ}"
-            f"{_changed_column(recorded.columns, pool)}; `badge journal export` carries the labels on to a new journal"
-        )
+        changed = f"{path} belongs to another pool, or its examples were changed: {sizes}, and {differ}"
+        way_out = "`badge journal export` carries the labels on to a new journal"
+        raise JournalError(f"{changed}{_changed_column(recorded.columns, pool)}; {way_out}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from badge.core.log import log
-from badge.core.rng import PICKS_VERSION
+from badge.core.rng import PICKS_VERSION, fresh_seed
 from badge.core.writing import ThreadLock
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
@@ -42,8 +42,9 @@ class Book:
         path, records = self.journal.path, self.journal.records
         header = opening.header_of(records, path, self.shared)
         if header is None:
-            given = {**vars(settings), "seed": settings.new_seed()}
-            given["initial"] = settings.initial or e.Initial(ids=[], labels=[])
+            given = {**vars(settings), "initial": settings.initial or e.Initial(ids=[], labels=[])}
+            if not isinstance(settings.seed, int):
+                given["seed"] = fresh_seed() if settings.seed is None else 0
             new = identify(pool, self.ids)
             self.journal.append(e.Header(format=FORMAT, pool=new, picks=PICKS_VERSION, at=self._time(), **given))
             return self.ledger_at()

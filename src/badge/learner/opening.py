@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from badge.core.catalog import STRATEGIES
-from badge.core.rng import fresh_seed
 from badge.errors import JournalError
 from badge.journal import events as e
 from badge.journal.events import Id, Label
@@ -37,10 +36,6 @@ class Settings:
     initial: e.Initial | None  #: None: the recorded ones, or none
     multilabel: bool
     first: str | dict[str, Any] | None
-
-    def new_seed(self) -> int:
-        """The seed of a journal that begins."""
-        return fresh_seed() if self.seed is None else 0 if self.seed == "recorded" else int(self.seed)
 
 
 def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Header | None:
@@ -166,20 +161,13 @@ def check_settings(ledger: Ledger, settings: Settings, path: object) -> None:
     picked = any(ask.select_seconds is not None for _, ask in ledger.asks)
     if not picked and header.first != settings.first:  # once a model has picked, `first` has no effect
         _refuse(path, "first", header.first, settings.first)
-    if not _fits(settings.classes, header.classes, ledger.classes.header):
+    first, wanted = (Classes(given).names for given in (header.classes, settings.classes))
+    same_kind = isinstance(settings.classes, int) == isinstance(header.classes, int)
+    if not same_kind or len(wanted) < len(first) or wanted != ledger.classes.names[: len(wanted)]:
         _refuse(path, "classes", ledger.classes.header, settings.classes, "learner.add_class adds one")
     now, yours = ledger.strategy, settings.strategy
     if yours != now and not (yours == header.strategy and now in STRATEGIES):
         _refuse(path, "strategy", now, yours, "learner.use changes it")
-
-
-def _fits(yours: int | list[Label], first: int | list[Label], now: int | list[Label]) -> bool:
-    """Whether classes are the first ones, with none, some or all that were added since."""
-    if isinstance(yours, int) and isinstance(first, int) and isinstance(now, int):
-        return first <= yours <= now
-    if isinstance(yours, list) and isinstance(first, list) and isinstance(now, list):
-        return len(yours) >= len(first) and now[: len(yours)] == yours
-    return False
 
 
 def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:

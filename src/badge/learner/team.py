@@ -160,9 +160,8 @@ class Team:
 
     def remark(self, id: Id, by: str, text: str | None, flag: bool | None, request: str) -> None:
         """Keep a comment on an example, or flag it."""
-        self._write(
-            lambda ledger: (e.Remark(id=ledger.ids.plain([id])[0], by=by, text=text, flag=flag, request=request), ())
-        )
+        said: dict[str, Any] = {"by": by, "text": text, "flag": flag, "request": request}
+        self._write(lambda ledger: (e.Remark(id=ledger.ids.plain([id])[0], **said), ()))
 
     def set_aside(self, size: int, people: int = 1) -> None:
         """Draw a test sample of `size` ids that nobody was asked about, or more for one that is smaller."""
