@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from badge.labelling.words import TYPICAL
+from badge.labelling.picking import TYPICAL
 from benchmarks.bars import MB, Bar, Lab
 
 __all__ = ["Waited", "first_model", "people", "seconds_of_a_report", "write_texts"]

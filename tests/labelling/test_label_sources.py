@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from badge.errors import DataError, InputError
-from badge.labelling.models import classes_of, trainer_of
-from badge.labelling.sources import open_source
+from badge.labelling.models import trainer_of
+from badge.labelling.sources import classes_of, open_source
 
 
 def two_texts(folder: Path) -> Path:

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from badge.cli import main
-from badge.labelling.label_studio import Client
+from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.layout import layout_of, read
 from fake_label_studio import CONFIG
 

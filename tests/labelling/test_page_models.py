@@ -17,8 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import badge
 from badge.labelling import models
 from badge.labelling.command import installed_encoder
-from badge.labelling.models import Tables, Texts, predict_rows, trainer_of
-from badge.labelling.reducing import reduction, spread
+from badge.labelling.models import Tables, Texts, predict_rows, reduction, spread, trainer_of
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
 from badge.labelling.sources import Source, open_source

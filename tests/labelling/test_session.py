@@ -21,9 +21,9 @@ from badge.labelling.board import Board
 from badge.labelling.lending import Loans
 from badge.labelling.models import Texts
 from badge.labelling.people import People, key_of
+from badge.labelling.picking import UNKNOWN
 from badge.labelling.session import Refused, Session
 from badge.labelling.sources import Items, open_source
-from badge.labelling.words import UNKNOWN
 from load_page import run
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")

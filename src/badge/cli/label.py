@@ -108,24 +108,18 @@ def label_studio(
     token = os.environ.get(token_env, "")
     if not token.strip():
         raise InputError(f"the environment variable {token_env} is empty: put your Label Studio access token there")
-    from badge.labelling.label_studio import Client, Settings, run_round
-    from badge.labelling.label_studio import watch as watch_project
-    from badge.labelling.label_studio.picking import picks_for
+    from badge.labelling.label_studio import rounds
+    from badge.labelling.label_studio.client import Client
 
     say = partial(typer.echo, err=True)
     client = Client(url, project, token, lambda seconds, why: say(f"{why}; again in {seconds:g} s"), patient=watch)
-    settings = Settings(
-        batch_size=batch_size,
-        again_after=again_after or max(1, batch_size // 2),
-        control=control,
-        show_guess=show_guess,
-        name=f"{strategy} {seed} {encoder} {model}",
-    )
-    pick = picks_for(client, strategy=strategy, seed=seed, encoder=encoder, model=model)
+    again, name = again_after or max(1, batch_size // 2), f"{strategy} {seed} {encoder} {model}"
+    settings = rounds.Settings(batch_size, again, control=control, show_guess=show_guess, name=name)
+    pick = rounds.picks_for(client, strategy, seed, encoder, model)
     try:
         if watch:
-            watch_project(client, pick, settings, say)
-        done = run_round(client, pick, settings, say)
+            rounds.watch(client, pick, settings, say)
+        done = rounds.run_round(client, pick, settings, say)
     except KeyboardInterrupt:
         say("stopped; the picks stay first, and the same command goes on")
         raise typer.Exit(130) from None

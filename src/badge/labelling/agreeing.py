@@ -15,28 +15,21 @@ from badge.learner.advice import cohen_kappa, said_of_both
 ROWS = 100
 #: pairs of classes that are confused most
 CONFUSED = 30
+#: hours that the table of people shows: the last in which somebody labelled
+HOURS = 6
 
 
 def disagreements(learner: ActiveLearner, items: Items) -> dict[str, Any]:
     """Items on which people differ and nobody has decided, ties first; and how far people agree."""
     votes, ties, decided = learner.votes, set(learner.team.ties()), learner.team.decided()
     labels, skipped = learner.labels, learner.skipped
-    split = [
-        id
-        for id, given in votes.items()
-        if len({_key(label) for label in given.values()}) > 1 and id not in decided and id not in skipped
-    ]
-    split.sort(key=lambda id: id not in ties)
-    rows = [
-        {
-            "id": str(id),
-            "item": items.shown(id),
-            "votes": [{"by": by, "label": label} for by, label in votes[id].items()],
-            "tie": id in ties,
-            "label": labels.get(id),
-        }
-        for id in split[:ROWS]
-    ]
+    differ = (id for id, given in votes.items() if len({_key(label) for label in given.values()}) > 1)
+    split = sorted((id for id in differ if id not in decided and id not in skipped), key=lambda id: id not in ties)
+    rows = []
+    for id in split[:ROWS]:
+        given = [{"by": by, "label": label} for by, label in votes[id].items()]
+        row = {"id": str(id), "item": items.shown(id), "votes": given, "tie": id in ties, "label": labels.get(id)}
+        rows.append(row)
     return {"total": len(split), "ties": len(ties), "rows": rows, **agreement_of(votes)}
 
 
@@ -56,12 +49,8 @@ def agreement_of(votes: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     ]
     said = [pair for found in both.values() for pair in found]
     together = Counter(a for a, b in said if a == b)
-    alone: Counter[Any] = Counter()
-    confused: Counter[tuple[Any, Any]] = Counter()
-    for a, b in said:
-        if a != b:
-            alone.update((a, b))
-            confused[min(a, b, key=str), max(a, b, key=str)] += 1
+    confused = Counter(tuple(sorted(pair, key=str)) for pair in said if pair[0] != pair[1])
+    alone = Counter(name for pair in confused.elements() for name in pair)
     classes = [
         {"name": _words(name), "pairs": (n := together[name] + alone[name]), "agreement": together[name] / n}
         for name in sorted({*together, *alone}, key=str)
@@ -84,10 +73,6 @@ def _words(label: Any) -> str:
     return ", ".join(map(str, label)) or "none" if isinstance(label, tuple) else str(label)
 
 
-#: hours that the table shows: the last in which somebody labelled
-HOURS = 6
-
-
 def dashboard(learner: ActiveLearner, people: People) -> dict[str, Any]:
     """Labels per person and hour, seconds per item (median), agreement, the learning curve."""
     told = learner.team.times()
@@ -95,28 +80,16 @@ def dashboard(learner: ActiveLearner, people: People) -> dict[str, Any]:
     agreement = agreement_of(learner.votes)
     links = {person.name: person for person in people.named}
     rows = []
-    for name in {**dict.fromkeys(links), **dict.fromkeys(str(tell.by) for tell in told)}:
+    for name in dict.fromkeys([*links, *(str(tell.by) for tell in told)]):
         mine = [tell for tell in told if tell.by == name]
         times = [tell.seconds for tell in mine if tell.seconds is not None]
         per_hour = Counter((tell.at or "")[:13] for tell in mine)
         kappas = [pair["kappa"] for pair in agreement["pairs"] if name in (pair["one"], pair["other"])]
         known = [kappa for kappa in kappas if kappa is not None]
         person = links.get(name)
-        rows.append(
-            {
-                "name": name,
-                "role": person.role if person else None,
-                "link": person.token is not None if person else None,
-                "labels": len(mine),
-                "hours": [per_hour[hour] for hour in hours],
-                "seconds": median(times) if times else None,
-                "kappa": sum(known) / len(known) if known else None,
-            }
-        )
-    return {
-        "hours": [hour + ":00:00Z" for hour in hours],
-        "people": rows,
-        **agreement,
-        "test": tested(learner.team),
-        "links": bool(links),
-    }
+        link: dict[str, Any] = {"role": person and person.role, "link": person and person.token is not None}
+        row = {"name": name, **link, "labels": len(mine), "hours": [per_hour[hour] for hour in hours]}
+        row |= {"seconds": median(times) if times else None, "kappa": sum(known) / len(known) if known else None}
+        rows.append(row)
+    shown = {"hours": [hour + ":00:00Z" for hour in hours], "people": rows, "links": bool(links)}
+    return {**shown, **agreement, "test": tested(learner.team)}

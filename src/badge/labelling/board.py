@@ -29,7 +29,7 @@ SHARE = 0.1
 #: seconds: an overview that takes no longer is made at once
 NO_COST = 0.01
 #: columns of labels.csv, before the text
-COLUMNS = ("id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments")
+COLUMNS = ["id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments"]
 #: class -> its description, key and colour, if given
 About = dict[str, dict[str, str]]
 
@@ -89,45 +89,33 @@ class Board:
             "test": tested(self.learner.team),
         }
 
-    # -- the list ------------------------------------------------------------------------------------------------
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Every label, the newest first: who gave it, when, and what the model had predicted."""
-        labels, flagged = self.learner.labels, self.learner.team.flagged
-        last, predicted = self._last()
-        return [
-            {
-                "id": id,
-                "label": labels[id],
-                "by": last[id].by,
-                "at": last[id].at,
-                "predicted": predicted.get(id),
-                "flagged": id in flagged,
-            }
-            for id in sorted(labels, key=lambda id: last[id].event, reverse=True)
-        ]
-
     def _last(self) -> tuple[dict[Id, Given], dict[Id, Any]]:
         """By id: the last label that was given, and what the model had predicted."""
         rows = self.learner.history.rows
         return {row.id: row for row in rows}, {row.id: row.predicted for row in rows if row.predicted is not None}
 
     def find(self, **wanted: str) -> dict[str, Any]:
-        """One page of the list: of a class or person, with a text, flagged, where the model was wrong, or skipped."""
-        skipped = reversed(self.learner.skipped.items())
+        """One page of all labels, the newest first, or of what was skipped.
+
+        It may be of a class or person, with a text, flagged, or where the model was wrong.
+        """
+        labels, votes, flagged = self.learner.labels, self.learner.votes, self.learner.team.flagged
+        last, predicted = self._last()
+        rows: list[dict[str, Any]] = [
+            {"id": id, "label": labels[id], "by": last[id].by, "at": last[id].at}
+            | {"predicted": predicted.get(id), "flagged": id in flagged}
+            for id in sorted(labels, key=lambda id: last[id].event, reverse=True)
+        ]
         match wanted.get("show"):
             case "skipped":
-                rows: list[dict[str, Any]] = [{"id": id, "reason": reason} for id, reason in skipped]
+                rows = [{"id": id, "reason": reason} for id, reason in reversed(self.learner.skipped.items())]
             case "flagged":
-                rows = [row for row in self.rows() if row["flagged"]]
+                rows = [row for row in rows if row["flagged"]]
             case "surprises":
-                rows = [row for row in self.rows() if row["predicted"] not in (None, row["label"])]
-            case _:
-                rows = self.rows()
+                rows = [row for row in rows if row["predicted"] not in (None, row["label"])]
         if label := wanted.get("label"):
             rows = [row for row in rows if label in map(str, _listed(row.get("label")))]
         if by := wanted.get("by"):
-            votes = self.learner.votes
             rows = [row for row in rows if row.get("by") == by or by in votes.get(row["id"], {})]
         if text := wanted.get("text", "").casefold():
             rows = [row for row in rows if text in f"{row['id']} {self.items.summary(row['id'])}".casefold()]
@@ -137,14 +125,11 @@ class Board:
         for row in shown:
             if own := wanted.get("own"):  # what this person said of an item
                 alone = row.get("label") if row.get("by") == own else None
-                row["own"] = self.learner.votes.get(row["id"], {own: alone}).get(own)
-            row["item"] = self.items.shown(row["id"])
-            row["id"] = str(row["id"])
+                row["own"] = votes.get(row["id"], {own: alone}).get(own)
+            row |= {"id": str(row["id"]), "item": self.items.shown(row["id"])}
             if len(row["item"].get("text", "")) > MOST_SHOWN:
                 row["item"]["text"] = row["item"]["text"][:MOST_SHOWN] + " …"
         return {"total": len(rows), "page": page, "pages": -(-len(rows) // ROWS), "rows": shown}
-
-    # -- the files -----------------------------------------------------------------------------------------------
 
     def exported(self) -> list[dict[str, Any]]:
         """Every label in the order given. `by` names all who gave it; `votes` is empty if one person is asked."""
@@ -156,27 +141,17 @@ class Board:
             row = last[id]
             agreed = [name for name, vote in votes.get(id, {}).items() if vote == label]
             remarks, flagged = team.remarks(id)
-            found.append(
-                {
-                    "id": id,
-                    "label": label,
-                    "by": ", ".join(agreed) if agreed and row.kind not in ("relabel", "decide") else row.by,
-                    "at": row.at,
-                    "votes": votes.get(id, {}),
-                    "seconds": seconds.get(id),
-                    "predicted": predicted.get(id),
-                    "test": id in test,
-                    "flagged": flagged,
-                    "comments": [f"{by}: {text}" for by, text in remarks],
-                }
-            )
+            by = ", ".join(agreed) if agreed and row.kind not in ("relabel", "decide") else row.by
+            said = {"id": id, "label": label, "by": by, "at": row.at, "votes": votes.get(id, {})}
+            said |= {"seconds": seconds.get(id), "predicted": predicted.get(id), "test": id in test}
+            found.append(said | {"flagged": flagged, "comments": [f"{by}: {text}" for by, text in remarks]})
         return found
 
     def as_csv(self) -> str:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         text = self.items.source.kind == "text"
-        writer.writerow([*COLUMNS, *(["text"] if text else [])])
+        writer.writerow(COLUMNS + ["text"] * text)
         for row in self.exported():
             more = [self.items.summary(row["id"])] if text else []
             writer.writerow([safe(_cell(value)) for value in (*row.values(), *more)])

@@ -14,11 +14,11 @@ from badge.core import catalog
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
 from badge.journal import records_of
-from badge.labelling.models import classes_of, predict_rows, trainer_of
+from badge.labelling.models import predict_rows, trainer_of
 from badge.labelling.people import People, key_of
 from badge.labelling.saving import save_model
 from badge.labelling.session import Session
-from badge.labelling.sources import Source
+from badge.labelling.sources import Source, classes_of
 from badge.learner import ActiveLearner
 from badge.models import predict
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from badge.errors import InputError
-from badge.labelling.agreeing import dashboard, disagreements
 from badge.labelling.people import People
 from badge.labelling.saving import save_model
 from badge.labelling.session import Refused, Reply, Session
@@ -86,14 +85,7 @@ class Desk:
 
     def save(self) -> Reply:
         """Save the trained model to the server's disk."""
-        made = save_model(self.learner, self.session.source.kind, self.model)
-        return {"saved": True, "folder": str(made.resolve())}
-
-    def disagreements(self) -> Reply:
-        return {**disagreements(self.learner, self.items), **self.session.state()}
-
-    def dashboard(self) -> Reply:
-        return {**dashboard(self.learner, self.people), **self.session.state()}
+        return {"saved": True, "folder": str(save_model(self.learner, self.session.source.kind, self.model).resolve())}
 
     def _changed(self) -> Reply:
         self.session.board.changed()

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from badge.errors import InputError
 from badge.labelling.addresses import web_address
-from badge.labelling.people import People, Visitor, cookie_of
+from badge.labelling.people import People, Person, cookie_of
 
 #: bytes that a request may bring
 MOST_BYTES = 64 * 1024
@@ -62,7 +62,7 @@ def hosts_of(host: str, public: str | None = None) -> set[str]:
 
 
 class Guard:
-    """ASGI middleware before everything else. It puts the `Visitor` of a request into its scope, under "visitor"."""
+    """ASGI middleware before everything else. It puts the `Person` behind a request into its scope, under "visitor"."""
 
     def __init__(
         self, app: ASGIApp, people: People, hosts: set[str], port: int, local: bool, public: str | None
@@ -107,7 +107,7 @@ class Guard:
 
         await self.app(scope, replayed, guarded)
 
-    def _refusal(self, method: str, headers: Headers, visitor: Visitor | None) -> tuple[int, str] | None:
+    def _refusal(self, method: str, headers: Headers, visitor: Person | None) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
             return 421, "This server does not answer to that name. Behind a proxy, start it with --public-url."
@@ -115,7 +115,7 @@ class Guard:
         if not (length.isascii() and length.isdigit()) or int(length) > MOST_BYTES:
             return 413, TOO_LARGE
         if visitor is None:
-            return (401, "Open the link that you were given. If it does not work any more, ask for a new one.")
+            return 401, "Open the link that you were given. If it does not work any more, ask for a new one."
         if method in ("GET", "HEAD"):
             return None
         if method != "POST":

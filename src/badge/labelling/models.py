@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,17 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from badge.core.importing import imported, needs
-from badge.core.names import LONGEST
+from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.labelling.images import ImageFiles
-from badge.labelling.reducing import IntArray, reduction, spread
 from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
-from badge.tables import Told, first_few, is_table, read_lines, read_table
 from badge.training import Frozen, Trainer
 from badge.training.frozen import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
+
+IntArray = NDArray[np.int64]
 
 TEXT_COLUMNS = 256  #: columns that TF-IDF is reduced to
 TEXT_SAMPLE = 20_000  #: texts that vocabulary and reduction are learnt from
@@ -38,6 +36,8 @@ FEW_TEXTS = 200  #: an encoder reads fewer texts than this about as soon as thei
 SIDE, WIDTH, IMAGE_EPOCHS = 32, 8, 60
 #: above this number of files a progress bar is shown
 MANY_FILES = 100
+MORE, ROUNDS = 10, 3  #: extra columns of the iteration that reduces, and its rounds
+EMPTY = 1e-10  #: squared share of the largest singular value below which a column counts as empty
 #: most values of a column of texts that get a column each; rarer values are 0 in all of them
 MOST_VALUES = 20
 
@@ -151,6 +151,44 @@ def _part_of(trainer: Texts | WordsFirst, pool: Sequence[str], also: IntArray | 
     return trainer._part[1:]
 
 
+def reduction(counts: Any, columns: int) -> Tensor:
+    """The first right singular vectors [V, columns] of a sparse matrix [n, V], fewer where its rank is less.
+
+    Randomised subspace iteration (Halko, Martinsson & Tropp 2011), as in scikit-learn, with eigenvectors of small Gram
+    matrices in place of LU, QR and SVD of tall ones. These took most of the time, and ten times as long on two threads of a
+    busy machine.
+    """
+    width = min(columns + MORE, *counts.shape)
+    start = np.random.default_rng(0).normal(size=(counts.shape[1], width)).astype(np.float32)
+    with one_thread():
+        rows = _orthonormal(torch.from_numpy(counts @ start))
+        for _ in range(ROUNDS):
+            rows = _orthonormal(torch.from_numpy(counts @ (counts.T @ rows.numpy())))
+        return _orthonormal(torch.from_numpy(counts.T @ rows.numpy()))[:, :columns].contiguous()
+
+
+def _orthonormal(x: Tensor) -> Tensor:
+    """An orthonormal basis of the columns of a tall matrix, along its singular vectors, the largest first."""
+    wide = x.double()
+    values, vectors = torch.linalg.eigh(wide.T @ wide)
+    values, vectors = values.flip(0), vectors.flip(1)
+    kept = values > EMPTY * values[0]
+    basis: Tensor = wide @ (vectors[:, kept] / values[kept].sqrt())
+    return basis.float()
+
+
+def spread(length: int, count: int, also: IntArray | None = None) -> IntArray:
+    """Positions of `count` evenly spaced rows of a pool and of at most `count` of `also`, ascending.
+
+    >>> spread(9, 3, np.array([1, 8])).tolist()
+    [0, 1, 4, 8]
+    """
+    others = np.empty(0, np.int64) if also is None else also
+    if len(others) > count:
+        others = others[spread(len(others), count)]
+    return np.union1d(np.linspace(0, length - 1, count).astype(np.int64), others)
+
+
 class WordsFirst(Frozen):
     """A frozen encoder. While it goes over the texts of a pool, which takes minutes, the page works with their words."""
 
@@ -236,52 +274,3 @@ def _number(value: Any) -> float | None:
         return None if value is None or value == "" else float(value)
     except (TypeError, ValueError):
         return None
-
-
-def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """The classes of `--classes`: names with commas between them, a file with one a line, or a table.
-
-    The table (csv, tsv, jsonl, …) has the column `name` and, if it has them, `description`, `key` and `colour`.
-
-    >>> classes_of("good, bad,unclear")[0]
-    ['good', 'bad', 'unclear']
-    """
-    path = Path(given)
-    about: dict[str, dict[str, str]] = {}
-    is_file = len(path.name.encode()) <= LONGEST and path.is_file()  # a list of classes may be longer than a name
-    if is_file and is_table(path):
-        rows = _rows_of_classes(path)
-        names = [row["name"] for row in rows]
-        about = {row["name"]: _about(row, path) for row in rows}
-    else:
-        lines = read_lines(path, what="--classes") if is_file else given.split(",")
-        names = [name.strip() for name in lines if name.strip()]
-    if len(names) == 1 and path.suffix and not is_file:
-        raise InputError(
-            f"--classes {given}: there is no such file; a list of classes needs at least 2 different names"
-        )
-    if len(names) < 2:
-        raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
-    for what, values in (("class", names), ("key", [one["key"] for one in about.values() if "key" in one])):
-        if twice := [value for value, count in Counter(values).items() if count > 1]:
-            raise InputError(f"--classes: the {what} {first_few(twice[:1])} is there twice: each needs its own")
-    return names, about
-
-
-def _rows_of_classes(path: Path) -> list[dict[str, str]]:
-    table = read_table(path, Told(header=True), what="--classes")
-    names = [name.strip() for name in table.names]
-    if "name" not in names:
-        found = f"{path} has no column 'name': it has {first_few(names)}"
-        raise InputError(f"{found}; columns are name, description, key, colour, and a list of names is a .txt file")
-    columns = [["" if value is None else str(value).strip() for value in column] for column in table.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return [row for row in rows if row["name"]]
-
-
-def _about(row: dict[str, str], path: Path) -> dict[str, str]:
-    if len(row.get("key", "")) > 1:
-        raise InputError(f"{path}: the key of {row['name']} is {row['key']!r}; a key is one character")
-    if row.get("colour") and not re.fullmatch(r"#[0-9a-fA-F]{3,8}|[a-z]+", row["colour"]):
-        raise InputError(f"{path}: the colour of {row['name']} is {row['colour']!r}; write #1f5fae or a name like teal")
-    return {field: row[field] for field in ("description", "key", "colour") if row.get(field)}

@@ -36,17 +36,11 @@ def plain_name(text: str, what: str = "a name") -> str:
 
 @dataclass(frozen=True)
 class Person:
-    name: str
-    role: str = "label"
-    token: str | None = None  #: None: the link was taken back
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """Who sent a request. Over the link for everybody, visitors type their names."""
+    """Who has a link, or sent a request. Over the link for everybody, visitors type their names."""
 
     name: str | None
-    role: str
+    role: str = "label"
+    token: str | None = None  #: None: the link was taken back
 
     @property
     def may(self) -> tuple[str, ...]:
@@ -95,20 +89,18 @@ class People:
         with self._lock:
             self._keep(replace(self._named[name], token=None))
 
-    def by_token(self, token: str) -> Visitor | None:
+    def by_token(self, token: str) -> Person | None:
         return self._find(lambda secret: hmac.compare_digest(secret.encode(), token.encode()))
 
-    def by_cookie(self, value: str) -> Visitor | None:
+    def by_cookie(self, value: str) -> Person | None:
         return self._find(lambda secret: hmac.compare_digest(cookie_of(secret).encode(), value.encode()))
 
-    def _find(self, fits: Callable[[str], bool]) -> Visitor | None:
-        found = [Visitor(one.name, one.role) for one in self._named.values() if one.token and fits(one.token)]
-        if not self._named and fits(self._key):
-            found = [Visitor(None, "admin")]
-        return found[0] if found else None
+    def _find(self, fits: Callable[[str], bool]) -> Person | None:
+        links = self.named or [Person(None, "admin", self._key)]
+        return next((one for one in links if one.token and fits(one.token)), None)
 
     def _keep(self, person: Person) -> None:
-        named = {**self._named, person.name: person}
+        named = {**self._named, str(person.name): person}
         if self._file is not None:
             _write(self._file, json.dumps([asdict(one) for one in named.values()], ensure_ascii=False, indent=1))
         self._named = named

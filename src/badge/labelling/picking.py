@@ -1,5 +1,9 @@
-"""The next batch is trained and picked in the background, so that nobody waits for it."""
+"""The next batch is trained and picked in the background, so that nobody waits for it.
 
+Why an item was picked is said in words that do not give away what the model takes it for.
+"""
+
+import math
 import sys
 import threading
 import traceback
@@ -7,8 +11,8 @@ from collections.abc import Callable
 
 from badge.errors import BadgeError, InputError, in_short
 from badge.journal.events import Id
-from badge.labelling.words import RANDOM, TYPICAL, reasons
 from badge.learner import ActiveLearner
+from badge.strategies.explain import Explanation
 
 #: seconds before a training that failed is tried again
 RETRY_SECONDS = 30.0
@@ -16,6 +20,14 @@ RETRY_SECONDS = 30.0
 AHEAD = 4
 #: guesses that a person can ask for
 GUESSES = 5
+TYPICAL = "A typical item: many others are like it. There is no model yet that could choose."
+RANDOM = "Drawn at random: there is no model yet that could choose."
+WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
+TEST = "Part of the test sample: drawn at random, never trained on, it shows how good the model really is."
+UNKNOWN = "Picked by the model."
+BETWEEN = "Between two batches"
+#: probability of the best guess above which a model counts as sure
+SURE = 0.95
 
 
 class Picker:
@@ -94,18 +106,15 @@ class Picker:
         self.wake()
 
     def _fill(self) -> None:
-        while not self._ended and self.learner.left > 0 and self._is_low():
+        while not self._ended and self.learner.left > 0 and len(self._queue()) < self.batch_size:
+            if self.per_item > 1 and len(self.learner.pending) >= AHEAD * self.batch_size:
+                break  # one person alone goes no further ahead of the others
             self._labels_then = len(self.learner.labels)
             self._next = self._ask()
             if not self.guess and self.learner.team.starts_typical:  # labels that came meanwhile make these no older
                 self._labels_then = len(self.learner.labels)
         if self._next and len(self.learner.labels) - self._labels_then >= self.batch_size // 2:
             self._renew()
-
-    def _is_low(self) -> bool:
-        """Whether less than a batch is left to answer. One person alone goes AHEAD batches ahead of the others."""
-        ahead = len(self.learner.pending) < AHEAD * self.batch_size
-        return len(self._queue()) < self.batch_size and (self.per_item == 1 or ahead)
 
     def _renew(self) -> None:
         """Pick the next batch again: since it was picked, half a batch of labels came in."""
@@ -149,8 +158,7 @@ class Picker:
         number = self.batch_of.get(id)
         if number is None:
             return None
-        still_open = sum(self.batch_of.get(other) == number for other in pending)
-        size = self.sizes[number - 1]
+        size, still_open = self.sizes[number - 1], sum(self.batch_of.get(other) == number for other in pending)
         return {"number": number, "size": size, "done": size - still_open}
 
     def _explain(self) -> None:
@@ -164,3 +172,41 @@ class Picker:
         self.why.update(zip(ids, reasons(why, int(why.coverage.sum())), strict=True))
         guesses = self.learner.team.guesses(ids, GUESSES)
         self.guess.update(zip(ids, guesses or [], strict=False))
+
+
+def reasons(why: Explanation, pool: int) -> list[str]:
+    """One text per pick: how unsure the model is, how new the item is in its batch, how many it stands for.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> print(reasons(badge.explain(out, [0, 2]), 3)[0])
+    The model is torn: its best guess gets 50 %. It is the first pick of its batch. 2 of 3 items are nearest to it.
+    """
+    spread = sorted(distance for distance in why.nearest.tolist() if math.isfinite(distance))
+    middle = spread[len(spread) // 2] if spread else 0.0
+    texts = []
+    for confidence, distance, covered in zip(why.confidence, why.nearest, why.coverage, strict=True):
+        text = f"{_unsure(float(confidence))} {_new(float(distance), middle)}"
+        if covered > 1 and confidence <= SURE:  # items that it is sure of lie together, near any pick there
+            text += f" {int(covered):,} of {pool:,} items are nearest to it."
+        texts.append(text)
+    return texts
+
+
+def _unsure(confidence: float) -> str:
+    share = f"its best guess gets {confidence:.0%}".replace("%", " %")
+    if confidence <= 0.5:
+        return f"The model is torn: {share}."
+    if confidence <= 0.8:
+        return f"The model is unsure: {share}."
+    if confidence <= SURE:
+        return f"The model leans one way: {share}."
+    return f"The model seems sure ({share}), and a surprise here would teach it much."
+
+
+def _new(distance: float, middle: float) -> str:
+    if not math.isfinite(distance):
+        return "It is the first pick of its batch."
+    if distance == 0:
+        return "It teaches the same as an earlier pick: little else was left."
+    return "It is unlike the earlier picks of its batch." if distance >= middle else "It is close to an earlier pick."

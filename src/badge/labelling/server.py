@@ -18,17 +18,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from badge.errors import BadgeError, InputError
+from badge.labelling.agreeing import dashboard, disagreements
 from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard, hosts_of, is_local
-from badge.labelling.people import People, Visitor, plain_name
+from badge.labelling.people import People, plain_name
 from badge.labelling.session import Refused, Session
 
+FOLDER = resources.files("badge.labelling") / "static"
 #: files that the pages load -> content type
-STATIC = {
-    file.name: "text/css" if file.name.endswith(".css") else "text/javascript"
-    for file in (resources.files("badge.labelling") / "static").iterdir()
-    if file.name.endswith((".css", ".js"))
-}
+STATIC = {file.name: "text/css" for file in FOLDER.iterdir() if file.name.endswith(".css")}
+STATIC |= {file.name: "text/javascript" for file in FOLDER.iterdir() if file.name.endswith(".js")}
 #: address -> name of its files, title, and the role that may open it
 PAGES = {
     "/": ("label", "Label", "label"),
@@ -50,25 +49,19 @@ class Json(JSONResponse):
         return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def _visitor(request: Request) -> Visitor:
-    """Who sent the request: `Guard` has found out."""
-    visitor: Visitor = request.scope["visitor"]
-    return visitor
-
-
 def _writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Route:
     """A POST to /api/<name of the call>, which is given these fields of the request."""
 
     async def endpoint(request: Request) -> Response:
-        if role not in _visitor(request).may:
+        if role not in request.scope["visitor"].may:
             return Json({"refused": NOT_YOURS}, status_code=403)
         try:
-            values = _fields(await request.body(), names, _visitor(request))
+            values = _fields(await request.body(), names, request.scope["visitor"].name)
             return Json(await run_in_threadpool(partial(call, **values)))
         except Refused as refused:
             return Json({"refused": str(refused)}, status_code=409)
         except (BadgeError, ValueError) as error:
-            return Json({"error": _plain(error)}, status_code=400)
+            return Json({"error": getattr(error, "plain", str(error))}, status_code=400)
 
     return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
 
@@ -77,12 +70,12 @@ def _reads(path: str, call: Callable[[Request], Any], role: str = "label") -> Ro
     """A GET of `path`: what the call returns, as JSON unless it is a response."""
 
     def endpoint(request: Request) -> Response:
-        if role not in _visitor(request).may:
+        if role not in request.scope["visitor"].may:
             return Json({"error": NOT_YOURS}, status_code=403)
         try:
             found = call(request)
         except (BadgeError, ValueError, OSError) as error:
-            return Json({"error": _plain(error)}, status_code=404)
+            return Json({"error": getattr(error, "plain", str(error))}, status_code=404)
         return found if isinstance(found, Response) else Json(found)
 
     return Route(path, endpoint)
@@ -98,15 +91,15 @@ class Views:
 
     def state(self, request: Request) -> dict[str, Any]:
         self.session.stay(request.query_params.get("client", ""))
-        visitor = _visitor(request)
-        about = {"name": visitor.name, "role": visitor.role, "may": visitor.may, "suggested": self.suggested}
+        who = request.scope["visitor"]
+        about = {"name": who.name, "role": who.role, "may": who.may, "suggested": self.suggested}
         return {**self.session.state(), "visitor": about, "guidelines": self.guidelines}
 
     def labels(self, request: Request) -> dict[str, Any]:
         asked = {k: request.query_params.get(k, "") for k in ("show", "label", "by", "text", "page")}
-        visitor = _visitor(request)
-        if visitor.name is not None and "adjudicate" not in visitor.may:
-            asked["by"] = asked["own"] = visitor.name  # one's own labels, which one may correct
+        who = request.scope["visitor"]
+        if who.name is not None and "adjudicate" not in who.may:
+            asked["by"] = asked["own"] = who.name  # one's own labels, which one may correct
         return self.session.board.find(**asked)
 
     def file(self, request: Request) -> Response:
@@ -119,19 +112,18 @@ class Views:
 
     def export(self, request: Request) -> Response:
         kind, board = request.path_params["kind"], self.session.board
-        made = {"csv": board.as_csv, "jsonl": board.as_jsonl}.get(kind)
-        if made is None:
+        if kind not in ("csv", "jsonl"):
             raise InputError("there are labels.csv and labels.jsonl")
-        media = "text/csv" if kind == "csv" else "application/x-ndjson"
+        text, media = (board.as_csv(), "text/csv") if kind == "csv" else (board.as_jsonl(), "application/x-ndjson")
         headers = {"content-disposition": f'attachment; filename="labels.{kind}"'}
-        return Response(made().encode("utf-8", "replace"), media_type=media, headers=headers)
+        return Response(text.encode("utf-8", "replace"), media_type=media, headers=headers)
 
 
 def _static_file(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in STATIC:
         raise InputError("there is no such file")
-    return Response(_static(name), media_type=STATIC[name])
+    return Response((FOLDER / name).read_bytes(), media_type=STATIC[name])
 
 
 def app_of(
@@ -145,7 +137,7 @@ def app_of(
     model: Path = Path("model"),  # the folder to which the trained model is saved
 ) -> Guard:
     """The ASGI application. `suggested` is offered as the name of a new visitor, `public` is the address of a proxy."""
-    views = Views(session, suggested, guidelines)
+    views, learner = Views(session, suggested, guidelines), session.learner
     desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}", model)
     who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
@@ -168,8 +160,10 @@ def app_of(
             _writes(desk.link, "person", "role?", role="admin"),
             _writes(desk.revoke, "person", role="admin"),
             _writes(desk.save, role="admin"),
-            _reads("/api/disagreements", lambda request: desk.disagreements(), "adjudicate"),
-            _reads("/api/team", lambda request: desk.dashboard(), "admin"),
+            _reads(
+                "/api/disagreements", lambda _: disagreements(learner, session.items) | session.state(), "adjudicate"
+            ),
+            _reads("/api/team", lambda _: dashboard(learner, people) | session.state(), "admin"),
         ]
     )
     return Guard(app, people, hosts_of(host, public), port, is_local(host), public)
@@ -193,27 +187,21 @@ def shown_host(host: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def _plain(error: Exception) -> str:
-    """What went wrong, without the way out for programs."""
-    return error.plain if isinstance(error, BadgeError) else str(error)
-
-
-def _static(name: str) -> bytes:
-    return (resources.files("badge.labelling") / "static" / name).read_bytes()
-
-
 def _page(path: str, request: Request) -> Response:
     """A page in the frame that all share. What stands above the mark in its file goes into the header."""
     name, title, _ = PAGES[path]
-    header, _, body = _static(f"{name}.html").decode().rpartition("<!-- below the header -->\n")
-    frame = Template(_static("frame.html").decode())
+    header, _, body = (FOLDER / f"{name}.html").read_text("utf-8").rpartition("<!-- below the header -->\n")
+    frame = Template((FOLDER / "frame.html").read_text("utf-8"))
     text = frame.substitute(title=title, name=name, header=header, body=body)
     text = text.replace(f'<a href="{path}"', f'<a href="{path}" aria-current="page"', 1)
     return Response(text, media_type="text/html")
 
 
-def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, Any]:
-    """The named fields of a JSON object; those with ? may be missing. Texts are trimmed and valid Unicode."""
+def _fields(body: bytes, names: tuple[str, ...], person: str | None) -> dict[str, Any]:
+    """The named fields of a JSON object; those with ? may be missing. Texts are trimmed and valid Unicode.
+
+    A link of a person says who it is: `person`.
+    """
     try:
         given = json.loads(body)
         json.dumps(given, ensure_ascii=False).encode()
@@ -223,15 +211,15 @@ def _fields(body: bytes, names: tuple[str, ...], visitor: Visitor) -> dict[str, 
         raise InputError("the request is not JSON") from None
     if not isinstance(given, dict):
         raise InputError("the request is not a JSON object")
-    if visitor.name is not None:
-        given["name"] = visitor.name  # the link says who it is
+    if person is not None:
+        given["name"] = person
     found: dict[str, Any] = {}
     for name in names:
         key = name.removesuffix("?")
         if key not in given and key == name:
             raise InputError(f"the request lacks {key!r}")
         value = given.get(key)
-        if key in TEXTS and not (value is None and key != name):
+        if key in TEXTS and (value is not None or key == name):
             if not isinstance(value, str):
                 raise InputError(f"{key!r} must be a text")
             value = plain_name(value, key) if value.strip() or key not in LOOSE else ""

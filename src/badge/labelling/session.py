@@ -10,9 +10,8 @@ from badge.core.rng import generator
 from badge.journal.events import Id
 from badge.labelling.board import About, Board
 from badge.labelling.lending import LOAN_SECONDS, Loans
-from badge.labelling.picking import Picker
+from badge.labelling.picking import BETWEEN, TEST, UNKNOWN, WHILE_PICKING, Picker
 from badge.labelling.sources import Items, Source
-from badge.labelling.words import BETWEEN, TEST, UNKNOWN, WHILE_PICKING
 from badge.learner import ActiveLearner
 
 #: replies that are remembered, for requests that come twice
@@ -21,6 +20,8 @@ REMEMBERED = 10_000
 TRIES = 200
 #: share of the items that come from the test sample while it is mixed in
 TEST_SHARE = 0.25
+#: seconds: what the page measured is kept if it is no longer
+DAY = 86_400
 Reply = dict[str, Any]
 
 
@@ -104,9 +105,7 @@ class Session:
         """Random items that nobody was asked about, to label while the next batch is picked."""
         positions = self._rng.integers(len(self.source), size=TRIES).tolist()
         found = [id for id in map(self.source.id, positions) if self.learner.item(id).free]
-        if not found and self.learner.left > 0:  # the pool is nearly used up
-            found = self.learner.candidates.tolist()
-        return found
+        return found or list(self.learner.candidates.tolist())  # where none is found, the pool is nearly used up
 
     def _is_open(self, id: Id, name: str) -> bool:
         """Whether this person can answer an item."""
@@ -150,13 +149,14 @@ class Session:
                     self._loans.settle(item, client)
                 said = ", ".join(map(str, before)) or "none" if isinstance(before, list) else before
                 raise Refused(f"This item was labelled “{said}” meanwhile; that answer stands.")
-            if was is not None and before is None:
-                raise Refused("This item has no label of yours any more, so there is none to correct.")
             if was is not None:
+                if before is None:
+                    raise Refused("This item has no label of yours any more, so there is none to correct.")
                 self.team.relabel(item, label, name, request)
             else:
                 together = [item, *self.twins(item)] if self.per_item == 1 else [item]
-                self.team.tell(together, [label] * len(together), name, request, _seconds(seconds))
+                taken = round(float(seconds), 1) if isinstance(seconds, int | float) and 0 <= seconds <= DAY else None
+                self.team.tell(together, [label] * len(together), name, request, taken)
             self.label_twins(item, name)
             self._settled(item, client)
             return {"saved": True, "id": str(item), "label": label, "corrected": was is not None}
@@ -191,12 +191,13 @@ class Session:
             if item is None:
                 raise Refused("There is nothing to undo.")
             gone.append(item)
-            if item in self.learner.skipped:
+            skipped = item in self.learner.skipped
+            if skipped:
                 self.team.unskip([item, *self.twins(item, skipped=True)], request)
-                with self._lock:
+            with self._lock:
+                if skipped:
                     self._loans.lend([item], client)
-            else:
-                with self._lock:
+                else:
                     self._loans.look_again(item, client, request)
             return {"undone": str(item)}
 
@@ -274,18 +275,12 @@ class Session:
         }
 
     def _suggested(self, id: Id) -> Any:
-        """The classes that the file suggests for an item."""
-        said = self.items.suggested(id)
-        if said is None or not self.team.multilabel:
+        """The class that the file suggests for an item; if it may have several, all of them."""
+        said = self.source.guesses[self.items.position(id)] if self.source.guesses else ""
+        if not said or not self.team.multilabel:
             return said if said in self.learner.classes else None
         return [name for name in self.learner.classes if str(name) in {part.strip() for part in said.split(";")}]
 
     def remarks(self, id: Id) -> Reply:
         remarks, flagged = self.team.remarks(id)
         return {"remarks": [{"by": by, "text": text} for by, text in remarks], "flagged": flagged}
-
-
-def _seconds(value: Any) -> float | None:
-    """The time that a person took, as the page measured it."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
-    return round(float(value), 1) if plain else None

@@ -1,18 +1,20 @@
-"""Pools from files: texts, a folder of images, rows of a table. What a trainer gets, and what a person is shown."""
+"""Pools and classes from files: texts, a folder of images, rows of a table. What a trainer gets, what a person is shown."""
 
 import hashlib
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from badge.core.names import LONGEST
 from badge.errors import DataError, InputError
 from badge.journal.events import Id
 from badge.labelling.images import ImageFolder
-from badge.tables import NOTHING, Told, read_lines, read_table
+from badge.tables import NOTHING, Told, first_few, is_table, read_lines, read_table
 
 Kind = Literal["text", "image", "row"]
 #: names of columns that are taken for the ids and for the text where none is named
@@ -41,18 +43,9 @@ class Source:
         """What the page needs to show an item. For an image that is its name; the bytes are fetched by id."""
         if self.kind == "image":
             return {"kind": "image", "name": self.pool.names[position]}
-        if self.kind == "row":
-            return {"kind": "row", "fields": [[name, _plain(value)] for name, value in self.pool[position].items()]}
-        more = [[name, _plain(value)] for name, value in self.extra[position].items()] if self.extra else []
-        return {"kind": "text", "text": self.pool[position], "fields": more}
-
-    def summary(self, position: int) -> str:
-        """An item in one line, for lists and search."""
-        if self.kind == "image":
-            return str(self.pool.names[position])
-        if self.kind == "row":
-            return " · ".join(f"{name}: {_plain(value)}" for name, value in self.pool[position].items())
-        return str(self.pool[position])
+        rows = self.pool if self.kind == "row" else self.extra
+        fields = [[name, _plain(value)] for name, value in rows[position].items()] if rows else []
+        return {"kind": self.kind, **({"text": self.pool[position]} if self.kind == "text" else {}), "fields": fields}
 
 
 def open_source(
@@ -85,7 +78,7 @@ def open_source(
         folder = ImageFolder(path)
         return Source("image", folder, list(folder.names))
     if path.suffix == ".txt":
-        return _checked(Source("text", [line for line in read_lines(path, told) if line.strip()], None), path)
+        return _enough(Source("text", [line for line in read_lines(path, told) if line.strip()], None), path)
     if told.header is None and (text is not None or id is not None):  # columns that are named have names
         told = replace(told, header=True)
     table = read_table(path, told)
@@ -98,25 +91,22 @@ def open_source(
     text = text or (TEXT if TEXT in columns else None)
     rows = table.rows(id, text, label, guess)
     given = [None if name is None else [_word(value) for value in table.column(name)] for name in (label, guess)]
-    if text is None:
-        sentences = next((name for name in columns if _holds_sentences(table.column(name))), None)
-        hint = "" if sentences is None else f"; labelled row by row: for the texts of a column, --text {sentences!r}"
-        return _checked(Source("row", rows, ids, None, understood + hint, *given), path)
-    texts = [str(_plain(value or "")) for value in table.column(text)]
-    return _checked(Source("text", texts, ids, rows if any(rows) else None, understood, *given), path)
-
-
-def _holds_sentences(values: Sequence[Any]) -> bool:
-    """Whether the first values of a column have three words and more, on average."""
-    first = [value for value in values[:100] if isinstance(value, str) and value.strip()]
-    return bool(first) and sum(len(value.split()) for value in first) >= 3 * len(first)
+    if text is not None:
+        texts = [str(_plain(value or "")) for value in table.column(text)]
+        return _enough(Source("text", texts, ids, rows if any(rows) else None, understood, *given), path)
+    for name in columns:
+        words = [len(value.split()) for value in table.column(name)[:100] if isinstance(value, str) and value.strip()]
+        if words and sum(words) >= 3 * len(words):  # sentences
+            understood += f"; labelled row by row: for the texts of a column, --text {name!r}"
+            break
+    return _enough(Source("row", rows, ids, None, understood, *given), path)
 
 
 def _word(value: Any) -> str:
     return "" if value is None else str(_plain(value)).strip()
 
 
-def _checked(source: Source, path: Path) -> Source:
+def _enough(source: Source, path: Path) -> Source:
     if len(source) < 2:
         raise DataError(f"{path} holds {len(source)} item{'s' * (len(source) != 1)}: at least 2 are needed")
     return source
@@ -161,10 +151,8 @@ class Items:
     def position(self, id: Any) -> int:
         """Place in the pool of an id, or of its text; nothing but an id leads to an item."""
         text = str(id) if isinstance(id, int | str) and not isinstance(id, bool) else ""
-        if self._places is not None:
-            place = self._places.get(text)
-        else:
-            place = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+        place = number if self._places is None else self._places.get(text)
         if place is None or place >= len(self.source):
             raise InputError(f"there is no item {str(id)[:80]!r} in this pool")
         return place
@@ -177,15 +165,14 @@ class Items:
         place = self.position(id)
         return [self.source.id(other) for other in self._twins.get(place, ()) if other != place]
 
-    def suggested(self, id: Id) -> Any:
-        """The label that the file suggests for an item, if it has a column of suggestions."""
-        return None if self.source.guesses is None else self.source.guesses[self.position(id)] or None
-
     def shown(self, id: Id) -> dict[str, Any]:
         return self.source.shown(self.position(id))
 
     def summary(self, id: Id) -> str:
-        return self.source.summary(self.position(id))
+        """An item in one line, for lists and search."""
+        shown = self.shown(id)
+        alone: str | None = shown.get("name", shown.get("text"))
+        return " · ".join(f"{name}: {value}" for name, value in shown["fields"]) if alone is None else alone
 
     def seal(self, id: Id) -> str:
         """Short digest of what a person sees of an item: an answer brings it back."""
@@ -213,3 +200,50 @@ def _twins(source: Source) -> dict[int, list[int]]:
         if content:  # empty texts say nothing
             found[content].append(place)
     return {place: places for places in found.values() if len(places) > 1 for place in places}
+
+
+def classes_of(given: str) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """The classes of `--classes`: names with commas between them, a file with one a line, or a table.
+
+    The table (csv, tsv, jsonl, …) has the column `name` and, if it has them, `description`, `key` and `colour`.
+
+    >>> classes_of("good, bad,unclear")[0]
+    ['good', 'bad', 'unclear']
+    """
+    path = Path(given)
+    about: dict[str, dict[str, str]] = {}
+    is_file = len(path.name.encode()) <= LONGEST and path.is_file()  # a list of classes may be longer than a name
+    if is_file and is_table(path):
+        found = [(row["name"], _about(row, path)) for row in _rows_of_classes(path)]
+        names, about = [name for name, _ in found], dict(found)
+    else:
+        lines = read_lines(path, what="--classes") if is_file else given.split(",")
+        names = [name.strip() for name in lines if name.strip()]
+    if len(names) == 1 and path.suffix and not is_file:
+        needed = "a list of classes needs at least 2 different names"
+        raise InputError(f"--classes {given}: there is no such file; {needed}")
+    if len(names) < 2:
+        raise InputError(f"--classes needs at least 2 different names, or a file with one per line; got {given!r}")
+    for what, values in (("class", names), ("key", [one["key"] for one in about.values() if "key" in one])):
+        if twice := [value for value, count in Counter(values).items() if count > 1]:
+            raise InputError(f"--classes: the {what} {first_few(twice[:1])} is there twice: each needs its own")
+    return names, about
+
+
+def _rows_of_classes(path: Path) -> list[dict[str, str]]:
+    table = read_table(path, Told(header=True), what="--classes")
+    names = [name.strip() for name in table.names]
+    if "name" not in names:
+        found = f"{path} has no column 'name': it has {first_few(names)}"
+        raise InputError(f"{found}; columns are name, description, key, colour, and a list of names is a .txt file")
+    columns = [["" if value is None else str(value).strip() for value in column] for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [row for row in rows if row["name"]]
+
+
+def _about(row: dict[str, str], path: Path) -> dict[str, str]:
+    if len(row.get("key", "")) > 1:
+        raise InputError(f"{path}: the key of {row['name']} is {row['key']!r}; a key is one character")
+    if row.get("colour") and not re.fullmatch(r"#[0-9a-fA-F]{3,8}|[a-z]+", row["colour"]):
+        raise InputError(f"{path}: the colour of {row['name']} is {row['colour']!r}; write #1f5fae or a name like teal")
+    return {field: row[field] for field in ("description", "key", "colour") if row.get(field)}

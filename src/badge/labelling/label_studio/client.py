@@ -5,7 +5,7 @@ token is exchanged for a token that is valid for a few minutes.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -85,9 +85,9 @@ class Client:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def predict(self, version: str, predictions: Iterable[Mapping[str, Any]]) -> None:
-        """Write predictions `{task, score, result}` of one model version."""
-        items = [{**prediction, "model_version": version} for prediction in predictions]
+    def predict(self, predictions: Iterable[Json]) -> None:
+        """Write predictions `{task, score, result, model_version}`."""
+        items = list(predictions)
         for start in range(0, len(items), PAGE):
             self._json("POST", f"api/projects/{self.project}/import/predictions", json=items[start : start + PAGE])
 
@@ -133,7 +133,11 @@ class Client:
                 if answer.status_code not in PASSING:
                     raise ServerError(self._reason(answer.status_code, method, path, answer))
                 trouble = f"{self.url} answers {answer.status_code}"
-            self._wait(waits, trouble)
+            if (seconds := next(waits, None)) is None:
+                tried = f"{trouble}, tried {len(WAITS) + 1} times"
+                raise ServerError(f"{tried}: start the server, then run the same command", passing=True)
+            self.on_wait(seconds, trouble)
+            time.sleep(seconds)
 
     def _renew(self) -> None:
         answer = self._http.post("api/token/refresh/", json={"refresh": self._token})
@@ -142,14 +146,6 @@ class Client:
         if not answer.is_success:
             raise ServerError(self._reason(401, "POST", "api/token/refresh/", answer))
         self._header = f"Bearer {answer.json()['access']}"
-
-    def _wait(self, waits: Iterator[float], reason: str) -> None:
-        seconds = next(waits, None)
-        if seconds is None:
-            tried = f"{reason}, tried {len(WAITS) + 1} times"
-            raise ServerError(f"{tried}: start the server, then run the same command", passing=True)
-        self.on_wait(seconds, reason)
-        time.sleep(seconds)
 
     def _reason(self, status: int, method: str, path: str, answer: Any) -> str:
         if status == 401:

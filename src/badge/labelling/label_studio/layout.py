@@ -93,10 +93,6 @@ class Project:
         """Tasks that nobody has annotated: those that can be picked."""
         return [task for task in self.items if task not in self.given and task not in self.skipped]
 
-    @property
-    def annotations(self) -> int:
-        return sum(map(len, self.given.values()))
-
     def digest(self, *settings: object) -> str:
         """A digest of everything that picks depend on. While it stays the same, no new picks are needed."""
         state = (self.layout, list(self.items), sorted(self.labels.items()), sorted(self.open), settings)
@@ -116,11 +112,12 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
             without.append(task["id"])
             continue
         items[task["id"]] = shown
-        in_time = sorted(task["annotations"], key=lambda one: one["updated_at"])
-        for annotation in in_time:  # the last answer of a person counts
+        for annotation in sorted(task["annotations"], key=lambda one: one["updated_at"]):  # a person's last one counts
             label = None if annotation["was_cancelled"] else layout.choice_of(annotation["result"])
             if label in layout.classes:
-                given.setdefault(task["id"], {})[_who(annotation, people)] = label
+                by = annotation["completed_by"]
+                number = by["id"] if isinstance(by, Mapping) else by
+                given.setdefault(task["id"], {})[people.get(number, f"user {number}")] = label
             elif label is not None:
                 unknown[label] += 1
             else:
@@ -128,9 +125,3 @@ def read(layout: Layout, tasks: Iterable[Mapping[str, Any]], people: Mapping[int
     notes = [f"{len(without)} tasks (first: {without[0]}) have no {layout.field!r} and are left out"] if without else []
     notes += [f"{n} annotations say {label!r}, which is no longer a choice" for label, n in unknown.items()]
     return Project(layout, items, given, frozenset(skipped - given.keys()), tuple(notes))
-
-
-def _who(annotation: Mapping[str, Any], people: Mapping[int, str]) -> str:
-    by = annotation["completed_by"]
-    number = by["id"] if isinstance(by, Mapping) else by
-    return people.get(number, f"user {number}")

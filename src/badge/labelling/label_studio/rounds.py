@@ -6,16 +6,24 @@ score, and no other task has one. The project's model version is set to theirs, 
 several annotators Label Studio takes any of these tasks, so that two people do not get the same one.
 """
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+from badge.core.progress import bar
+from badge.core.writing import cache_folder, folder_for, replacing
 from badge.errors import ServerError
+from badge.labelling.images import ENDINGS, ImageFiles
 from badge.labelling.label_studio.client import Client
 from badge.labelling.label_studio.layout import Layout, Project, layout_of, read
+from badge.labelling.models import trainer_of
+from badge.learner import ActiveLearner
 
 #: Our model versions start with this. We delete no others.
 PREFIX = "badge-"
@@ -47,6 +55,12 @@ class Round:
     version: str
     picks: tuple[int, ...]
 
+    def __str__(self) -> str:
+        labels, left = len(self.project.labels), len(self.project.open)
+        people = {who for by in self.project.given.values() for who in by}
+        by = f" by {len(people)} people" if len(people) > 1 else ""
+        return f"{labels:,} labels{by}, {left:,} tasks open; {len(self.picks)} picks come first ({self.version})"
+
 
 def run_round(client: Client, pick: Picks, settings: Settings, say: Say) -> Round:
     """Read, pick and put the picks first. Does nothing if the picks of this state are first already."""
@@ -73,7 +87,7 @@ def watch(client: Client, pick: Picks, settings: Settings, say: Say, rounds: int
     """
     for number in count(1):
         last: Round = _patiently(partial(run_round, client, pick, settings, say), settings, say)
-        say(_told(last))
+        say(str(last))
         if number == rounds:
             return
         while True:
@@ -101,12 +115,10 @@ def _put_first(client: Client, layout: Layout, version: str, ids: list[int], gue
     old = [name for name in client.versions() if name.startswith(PREFIX)]
     if version in old:  # a round that was cut off between its predictions and the switch
         client.delete_version(version)
+    rising = [place / (len(ids) + 1) for place in range(1, len(ids) + 1)]
     client.predict(
-        version,
-        [
-            {"task": task, "score": (place + 1) / (len(ids) + 1), "result": layout.result_of(guess) if guess else []}
-            for place, (task, guess) in enumerate(zip(ids, guesses, strict=True))
-        ],
+        {"task": task, "score": score, "result": layout.result_of(guess) if guess else [], "model_version": version}
+        for task, score, guess in zip(ids, rising, guesses, strict=True)
     )
     client.change(model_version=version, sampling=SAMPLING)
     for name in old:
@@ -129,8 +141,47 @@ def _patiently(call: Callable[[], Answer], settings: Settings, say: Say) -> Answ
             time.sleep(settings.every)
 
 
-def _told(done: Round) -> str:
-    labels, left = len(done.project.labels), len(done.project.open)
-    people = {who for by in done.project.given.values() for who in by}
-    by = f" by {len(people)} people" if len(people) > 1 else ""
-    return f"{labels:,} labels{by}, {left:,} tasks open; {len(done.picks)} picks come first ({done.version})"
+def picks_for(client: Client, strategy: str, seed: int, encoder: str | None = None, model: str | None = None) -> Picks:
+    """Picks by a strategy and a new model in each round. The pool leaves out tasks that people skipped or disagree about."""
+
+    def pick(project: Project, k: int) -> tuple[list[int], list[str | None]]:
+        labels, layout = project.labels, project.layout
+        tasks = sorted([*labels, *project.open])
+        shown = [project.items[task] for task in tasks]
+        learner = ActiveLearner(
+            ImageFiles(fetched(client, shown)) if layout.kind == "image" else shown,
+            trainer_of(layout.kind, len(layout.classes), encoder, model),
+            classes=list(layout.classes),
+            strategy=strategy,
+            seed=seed,
+            initial={place: labels[task] for place, task in enumerate(tasks) if task in labels},
+        )
+        with learner:
+            places = learner.ask(k)
+            guesses: Sequence[str | None] = [None] * k
+            if len(set(labels.values())) > 1:
+                likeliest = learner.outputs[places].probabilities.argmax(dim=1)
+                guesses = [layout.classes[int(code)] for code in likeliest]
+        return [tasks[int(place)] for place in places], list(guesses)
+
+    return pick
+
+
+def fetched(client: Client, addresses: Sequence[str]) -> list[Path]:
+    """The files at these addresses. Each is fetched once and kept in the user's cache."""
+    folder = folder_for(cache_folder() / "label-studio")
+    paths = [folder / _name(client.url, address) for address in addresses]
+    missing = [(path, address) for path, address in zip(paths, addresses, strict=True) if not path.exists()]
+    with bar("fetching images", len(missing), enabled=len(missing) > 10) as advance:
+        for path, address in missing:
+            content = client.file(address)
+            with replacing(path, binary=True) as file:
+                file.write(content)
+            advance(1)
+    return paths
+
+
+def _name(server: str, address: str) -> str:
+    """A file name for an address. It keeps the ending of an image; other addresses get .png."""
+    ending = PurePosixPath(urlsplit(address).path).suffix.lower()
+    return hashlib.sha256(f"{server}\n{address}".encode()).hexdigest()[:32] + (ending if ending in ENDINGS else ".png")
