@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import badge
-from badge.labelling.command import MOST_FOR_AUTO, Options, _first, _strategy
+from badge.labelling.command import MOST_FOR_AUTO, Options, _picks_by
 from badge.training import Frozen
 
 RNG = np.random.default_rng(0)
@@ -57,6 +57,6 @@ def test_what_the_page_picks_by(
 
     source: Any = Pool(kind=kind)
     chosen = Options("a,b", Path("j.jsonl"), **options)
-    assert (_strategy(None, chosen, source), _first(None, chosen, kind)) == expected
+    assert _picks_by(None, chosen, source) == expected
     begun: Any = SimpleNamespace(strategy="marg", first=None)
-    assert _strategy(begun, chosen, source) == options.get("strategy", "marg") and _first(begun, chosen, kind) is None
+    assert _picks_by(begun, chosen, source) == (options.get("strategy", "marg"), None)

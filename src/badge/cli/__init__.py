@@ -17,12 +17,9 @@ from badge.errors import BadgeError, NoCandidatesError
 
 __all__ = ["app", "main"]
 
+HELP = "Which examples to label next: deep batch active learning by diverse gradient embeddings (BADGE)."
 app = typer.Typer(
-    name="badge",
-    help="Which examples to label next: deep batch active learning by diverse gradient embeddings (BADGE).",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    name="badge", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )
 
 

@@ -14,12 +14,8 @@ from badge.cli.options import Once
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, JournalError
 
-app = typer.Typer(
-    name="journal",
-    help="The journal of a loop: show, check, repair; labels out of it and into it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+HELP = "The journal of a loop: show, check, repair; labels out of it and into it."
+app = typer.Typer(name="journal", help=HELP, no_args_is_help=True, rich_markup_mode="rich")
 
 _File = Annotated[Path, Argument(help="The journal (.jsonl).")]
 

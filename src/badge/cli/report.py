@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
     from badge.stats import Matrix
 
-_Source = Annotated[
-    list[Path],
-    Argument(help="Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."),
-]
+_SOURCE = "Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."
+_Source = Annotated[list[Path], Argument(help=_SOURCE)]
 
 
 def report(
@@ -53,8 +51,7 @@ def report(
     formats = [ending for ending, wanted in (("png", png), ("pdf", pdf)) if wanted]
     results = load(source, progress=True)
     written = build(results, out, names_of(strategies) or None, source=name, progress=True, formats=formats)
-    console = Console()
-    statistics = written.statistics
+    console, statistics = Console(), written.statistics
     _print_matrix(console, statistics.penalty.overall)
     console.print(f"{written.page} and {written.figures} figures written", highlight=False, soft_wrap=True)
     if topics := Counter(note.topic for note in statistics.notes):
@@ -79,14 +76,12 @@ def export(source: _Source, out: Annotated[Path, Option("--out", "-o", help="The
 def _print_matrix(console: Console, matrix: Matrix) -> None:
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     plural = "s" * (matrix.settings != 1)
     title = f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column"
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for name in matrix.strategies:
-        table.add_column(name, justify="right", no_wrap=True)
+    names = [Column(name, justify="right", no_wrap=True) for name in matrix.strategies]
+    table = Table(Column("", no_wrap=True), *names, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     for i, name in enumerate(matrix.strategies):
         table.add_row(name, *("–" if i == j else f"{value:.2f}" for j, value in enumerate(matrix.values[i].tolist())))
     table.add_section()
@@ -95,6 +90,5 @@ def _print_matrix(console: Console, matrix: Matrix) -> None:
     wide = Console(width=max(console.width, needed))  # numbers stay whole, even where the terminal is narrow
     wide.print(title, highlight=False)
     wide.print(table)
-    wide.print(
-        "average: mean of the column over all strategies, as the authors have it; lower is better", highlight=False
-    )
+    average = "mean of the column over all strategies, as the authors have it; lower is better"
+    wide.print(f"average: {average}", highlight=False)

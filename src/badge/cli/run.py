@@ -119,10 +119,8 @@ def grid(
     if skip is not None:
         cells = _without(cells, skip)
     if dry_run:
-        left = [cell for cell in cells if not finished(cell, out)]
-        for cell in left:
-            typer.echo(cell.name)
-        typer.echo(f"{len(left)} of {len(cells)} cells left")
+        left = [cell.name for cell in cells if not finished(cell, out)]
+        typer.echo("\n".join([*left, f"{len(left)} of {len(cells)} cells left"]))
         return
     _run_all(cells, out, workers, on=on, address=address, verbose=verbose)
 
@@ -173,6 +171,8 @@ def _run_all(
 ) -> None:
     """Run cells, print what came out of them, and end with code 1 if one failed."""
     from badge.experiment import Display, Processes, Serial, run_cells
+    from badge.experiment.display import final_accuracies
+    from badge.experiment.runner import log_path
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = min(workers or cores, len(cells))
@@ -187,17 +187,11 @@ def _run_all(
         typer.echo(f"stopped; nothing that was written to {out} is lost: the same command continues", err=True)
         raise typer.Exit(130) from None
     if summary:
-        from badge.experiment.display import final_accuracies
-
-        typer.echo(final_accuracies(cells, out))
-        typer.echo(f"journals: {out}")
+        typer.echo(f"{final_accuracies(cells, out)}\njournals: {out}")
     for outcome in failed:
-        typer.echo(f"failed: {outcome.cell.name}: {outcome.error}", err=True)
-        if verbose:
-            typer.echo(outcome.details, err=True)
+        details = f"\n{outcome.details}" if verbose else ""
+        typer.echo(f"failed: {outcome.cell.name}: {outcome.error}{details}", err=True)
     if failed:
-        from badge.experiment.runner import log_path
-
         if log_path(out).is_file():
             typer.echo(f"tracebacks: {log_path(out)}", err=True)
         raise typer.Exit(1)

@@ -16,8 +16,8 @@ from badge.core.numbers import flag, whole
 from badge.core.writing import cache_folder
 from badge.data import files, prepare, texts
 from badge.data.dataset import Dataset
-from badge.data.own import is_own_file, load_file
 from badge.data.sources import Arrays
+from badge.data.texts import is_own_file, load_file
 from badge.errors import DataError, UnknownNameError
 
 __all__ = ["NAMES", "Dataset", "cache_folder", "load", "load_file", "resolve"]

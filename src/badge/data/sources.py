@@ -99,13 +99,11 @@ def _mnist(get: Get) -> Arrays:
             raise DataError(f"{file} does not begin as an idx file of bytes does")
         return np.frombuffer(content, np.uint8, offset=4 * header).reshape(sizes)
 
-    return {
-        "X_train": idx("train-images-idx3-ubyte.gz", 4),
-        "y_train": idx("train-labels-idx1-ubyte.gz", 2),
-        "X_test": idx("t10k-images-idx3-ubyte.gz", 4),
-        "y_test": idx("t10k-labels-idx1-ubyte.gz", 2),
-        "class_names": _DIGITS,
-    }
+    arrays = {"class_names": _DIGITS}
+    for part, name in (("train", "train"), ("test", "t10k")):
+        arrays[f"X_{part}"] = idx(f"{name}-images-idx3-ubyte.gz", 4)
+        arrays[f"y_{part}"] = idx(f"{name}-labels-idx1-ubyte.gz", 2)
+    return arrays
 
 
 def _svhn(get: Get) -> Arrays:
@@ -219,13 +217,8 @@ def _numbers(table: Relation, name: str) -> Array:
     return column.astype(np.float32)
 
 
+#: name of a data set -> its number at OpenML
+OPENML = {"letter": 6, "pokerhand": 155, "randomrbf": 156, "kropt": 184}
 #: data set -> the function that downloads and converts it
-FETCH: dict[str, Callable[[Get], Arrays]] = {
-    "mnist": _mnist,
-    "svhn": _svhn,
-    "cifar10": _cifar10,
-    "letter": partial(_openml, 6),
-    "pokerhand": partial(_openml, 155),
-    "randomrbf": partial(_openml, 156),
-    "kropt": partial(_openml, 184),
-}
+FETCH: dict[str, Callable[[Get], Arrays]] = {"mnist": _mnist, "svhn": _svhn, "cifar10": _cifar10}
+FETCH |= {name: partial(_openml, number) for name, number in OPENML.items()}

@@ -1,10 +1,11 @@
-"""Data sets of texts: JSON lines {"split", "label", "text"}, each text a row of numbers by TF-IDF and SVD.
+"""Tables as data sets: the built-in texts, JSON lines {"split", "label", "text"}; and a user's file of texts or numbers.
 
-The vectors come from the texts alone, without labels: words and pairs of words weighted by tf-idf, projected onto the leading
-singular directions of the training texts (latent semantic analysis), with a fixed seed.
+Each text is a row of numbers by TF-IDF and SVD. The vectors come from the texts alone, without labels: words and pairs of
+words weighted by tf-idf, projected onto the leading singular directions of the training texts (latent semantic analysis),
+with a fixed seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,17 @@ import numpy as np
 
 from badge.core.importing import needs
 from badge.core.npz import Array
+from badge.data import prepare
+from badge.data.dataset import Dataset
 from badge.data.files import find
 from badge.data.sources import Arrays
 from badge.errors import DataError, in_short
-from badge.tables import read_table
+from badge.tables import Table, Told, first_few, is_table, read_table
 
-#: What the column "split" says.
-PARTS = ("train", "test")
+#: Columns that are taken where none is named.
+LABEL, TEXT, SPLIT = "label", "text", "split"
+#: What the column "split" says, and the share that is held out where there is none.
+PARTS, TEST_SHARE = ("train", "test"), 0.2
 #: Columns of the vectors.
 DIMENSIONS = 256
 
@@ -30,7 +35,6 @@ def arrays(name: str) -> Arrays:
 
 
 def located(name: str) -> Path:
-    """The file of a data set of texts."""
     path, looked = find(f"{name}.jsonl.xz", f"{name}.jsonl")
     if path is not None:
         return path
@@ -93,3 +97,95 @@ def embedded(train: Sequence[str], test: Sequence[str], dimensions: int = DIMENS
     _, _, directions = randomized_svd(table, min(dimensions, *table.shape), random_state=0)
     found = [(part @ directions.T).astype(np.float32) for part in (table, words.transform(test))]
     return found[0], found[1]
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a data set is named by a table: reviews.csv, runs/reviews.jsonl.gz.
+
+    >>> is_own_file("reviews.csv"), is_own_file("digits")
+    (True, False)
+    """
+    return ":" not in name and is_table(Path(name)) and Path(name).suffix != ".npz"
+
+
+def load_file(
+    name: str,
+    seed: int = 0,
+    text: str | None = None,
+    label: str | None = None,
+    encode: Callable[[list[str]], Array] | None = None,
+    standardise: bool = True,
+) -> Dataset:
+    """A file as a data set. Texts become vectors by `encode`, else by TF-IDF and SVD fitted on the training texts.
+
+    A column "split" of train and test decides what is held out; without one, a fifth is drawn by `seed`.
+
+    Args:
+        name: the path of a csv, tsv, jsonl, xlsx or parquet file.
+        seed: seed of the split.
+        text: the column of texts; None: the only one that holds any, or else the features are numbers.
+        label: the column of labels; None: "label".
+        encode: texts -> [n, D].
+        standardise: bring the columns of numbers to mean 0 and variance 1.
+
+    Returns:
+        A `Dataset`.
+
+    Raises:
+        DataError: the file cannot be read, or has no such column.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "sizes.csv"
+    ...     _ = file.write_text("width,height,label\\n" + "1.5,2,small\\n9,8.5,large\\n" * 10)
+    ...     load_file(str(file))
+    Dataset(sizes.csv: 16 training and 4 test examples of shape (2,), 2 classes; from 20 of 20 rows)
+    """
+    path = Path(name)
+    label = label or LABEL
+    table = read_table(path, Told(header=True), numbers=True, keep=(label, text or TEXT, SPLIT), what="--data")
+    text = text or (TEXT if TEXT in table.names else None)
+    for option, column in (("--label", label), ("--text", text)):
+        if column is not None and column not in table.names:
+            raise DataError(f"{option} {column}: {path} has no such column; it has {first_few(table.names)}")
+    labels = [None if value is None else str(value).strip() or None for value in table.column(label)]
+    said = _complete(labels, "label", label, path)
+    words = None if text is None else _complete(table.column(text), "text", text, path)
+    names = sorted(set(said))
+    y = np.searchsorted(names, said).astype(np.int64)
+    if SPLIT in table.names:
+        train, test = _split(table.column(SPLIT), path)
+    else:
+        train, test = prepare.split(y, seed, TEST_SHARE, len(y))
+    if words is None or encode is not None:
+        x = encode(words) if words is not None and encode else _numbers(table, (label, SPLIT), path)
+        x_train, x_test = x[train], x[test]
+        if standardise:
+            x_train, x_test = prepare.standardised(x_train, x_test)
+    else:
+        x_train, x_test = embedded([words[i] for i in train], [words[i] for i in test])
+    return Dataset(x_train, y[train], x_test, y[test], len(names), path.name, tuple(names))
+
+
+def _complete(values: list[Any], what: str, column: str, path: Path) -> list[str]:
+    if None in values:
+        where = f"no {column!r} in row {values.index(None)} (counted from 0)"
+        raise DataError(f"{path} has {where}: a run needs the {what} of every example")
+    return [str(value) for value in values]
+
+
+def _split(said: list[Any], path: Path) -> tuple[Array, Array]:
+    parts = np.array([part_of(value, f"{path}, row {row} (counted from 0)") for row, value in enumerate(said)])
+    train, test = (np.flatnonzero(parts == part) for part in PARTS)
+    if not len(train) or not len(test):
+        raise DataError(f"{path}: the column {SPLIT!r} says train or test; both are needed")
+    return train, test
+
+
+def _numbers(table: Table, without: tuple[str, ...], path: Path) -> Array:
+    taken = [i for i, name in enumerate(table.names) if name not in without]
+    wrong = [table.names[i] for i in taken if isinstance(table.columns[i], list)]
+    if wrong or not taken:
+        what = f"column {wrong[0]!r} of {path} does not hold numbers" if wrong else f"{path} has no column of numbers"
+        raise DataError(f"{what}: name the column of texts with --text, or take it out")
+    return np.column_stack([table.columns[i] for i in taken]).astype(np.float32)

@@ -22,7 +22,7 @@ from badge import data, strategies
 from badge.core.catalog import names
 from badge.core.threads import threads
 from badge.data import Dataset
-from badge.data.own import is_own_file
+from badge.data.texts import is_own_file
 from badge.experiment import origin
 from badge.experiment.grid import Cell, held, journal_path
 from badge.features import gradient_embedding

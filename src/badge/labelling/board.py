@@ -45,7 +45,6 @@ class Board:
         self._refresh()
 
     def changed(self) -> None:
-        """Something was labelled, skipped or corrected."""
         self._stale = True
 
     def overview(self) -> dict[str, Any]:
@@ -79,12 +78,8 @@ class Board:
             "ties": len(self.learner.team.ties()) if self.per_item > 1 else 0,
             "classes": [{"name": n, "count": counts[n], **self.about.get(str(n), {})} for n in self.learner.classes],
             "people": Counter(row.by for row in given if row.by and row.kind != "relabel"),
-            "accuracy": advice.accuracy,
-            "interval": advice.interval,
-            "predictions": advice.predictions,
             "curve": _curve([bool(row.correct) for row in given if row.correct is not None]),
-            "stop": advice.stop,
-            "changed": advice.changed,
+            **{name: getattr(advice, name) for name in ("accuracy", "interval", "predictions", "stop", "changed")},
             "advice": advice.text,
             "test": tested(self.learner.team),
         }
@@ -176,15 +171,9 @@ def tested(team: Team) -> dict[str, Any] | None:
         return None
     points = [point for point in team.curve() if point.known]
     shown = [{"labels": p.labels, "accuracy": p.right / p.known, "interval": wilson(p.right, p.known)} for p in points]
-    last = shown[-1] if shown else None
-    return {
-        "size": len(team.test),
-        "labelled": team.tested(),
-        "accuracy": last and last["accuracy"],
-        "interval": last and last["interval"],
-        "curve": shown,
-        "text": _slope(points),
-    }
+    last = shown[-1] if shown else dict.fromkeys(("accuracy", "interval"))
+    now = {"labelled": team.tested(), "accuracy": last["accuracy"], "interval": last["interval"]}
+    return {"size": len(team.test), **now, "curve": shown, "text": _slope(points)}
 
 
 def _slope(points: Sequence[TestPoint]) -> str:

@@ -102,18 +102,19 @@ def _learner(source: Source, options: Options, names: list[str], trainer: Any) -
     if begun is not None and isinstance(begun.classes, list):
         known = [*begun.classes, *(record.name for record in records if isinstance(record, e.AddClass))]
     more = names[len(known) :] if known and names[: len(known)] == known else []
+    strategy, first = _picks_by(begun, options, source)
     try:
         learner = ActiveLearner(
             source.pool,
             trainer,
             classes=known if more else names,
             ids=source.ids,
-            strategy=_strategy(begun, options, source),
+            strategy=strategy,
             seed=options.seed,
             journal=options.journal,
             predict=predict if options.multilabel else predict_rows,
             multilabel=options.multilabel,
-            first=_first(begun, options, source.kind),
+            first=first,
         )
     except JournalError as error:
         if begun is None or not all(isinstance(record, e.Header | e.Ask | e.SetAside) for record in records):
@@ -143,16 +144,15 @@ def installed_encoder(kind: str, size: int) -> str | None:
         return named
     if size > MOST_TO_ENCODE:
         return None
-    found = (snapshot for name in KNOWN for snapshot in _snapshots(name) if (snapshot / "config.json").is_file())
-    whole = (folder for folder in found if any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model.bin")))
-    return next((f"hf:{folder}" for folder in whole), None)
-
-
-def _snapshots(name: str) -> list[Path]:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    home = Path(os.environ.get("HF_HOME") or Path(cache) / "huggingface")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(os.environ.get("HF_HOME") or cache / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    return sorted((hub / f"models--{name.replace('/', '--')}" / "snapshots").glob("*"))
+    for name in KNOWN:
+        for folder in sorted((hub / f"models--{name.replace('/', '--')}" / "snapshots").glob("*")):
+            weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model.bin")]
+            if weights and (folder / "config.json").is_file():
+                return f"hf:{folder}"
+    return None
 
 
 def _take_labels(learner: ActiveLearner, source: Source) -> str:
@@ -165,30 +165,18 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
     return f", {learner.team.tell_existing(labels, '--label'):,} of them new from the file"
 
 
-def _strategy(begun: e.Header | None, options: Options, source: Source) -> str:
-    """The strategy that was asked for, or that the journal began with; else one that is quick enough for the page."""
-    catalog.check_one_pass(options.strategy, "the page")
-    if options.strategy is not None:
-        return options.strategy
-    if begun is not None:
-        return str(begun.strategy)
-    return "auto" if len(source) <= MOST_FOR_AUTO and _ordinary(options, source.kind) else "badge"
+def _picks_by(begun: e.Header | None, options: Options, source: Source) -> tuple[str, str | None]:
+    """The strategy, and what picks the first batch: as asked, as the journal began, or what is quick enough for the page.
 
-
-def _ordinary(options: Options, kind: str) -> bool:
-    """Texts, a model of ours, and one person for each item."""
-    return kind == "text" and options.per_item == 1 and options.model is None
-
-
-def _first(begun: e.Header | None, options: Options, kind: str) -> str | None:
-    """What picks the first batch: typical texts. A journal that has begun goes on as it was.
-
-    Finding them takes seconds. If several people label each item, nobody gets random items meanwhile: then the first batch is
-    drawn at random.
+    The first batch is of typical texts; finding them takes seconds. If several people label each item, nobody gets random
+    items meanwhile: then it is drawn at random.
     """
+    catalog.check_one_pass(options.strategy, "the page")
     if begun is not None:
-        return begun.first if isinstance(begun.first, str) else None
-    return "typiclust" if _ordinary(options, kind) and options.strategy != "rand" else None
+        return options.strategy or str(begun.strategy), begun.first if isinstance(begun.first, str) else None
+    ordinary = source.kind == "text" and options.per_item == 1 and options.model is None
+    usual = "auto" if ordinary and len(source) <= MOST_FOR_AUTO else "badge"
+    return options.strategy or usual, "typiclust" if ordinary and options.strategy != "rand" else None
 
 
 def _people(options: Options, file: Path) -> People:

@@ -59,14 +59,12 @@ class Desk:
 
     @once
     def unskip(self, request: str, name: str, id: Any) -> Reply:
-        """Back to the pool with an item that was skipped."""
         item = self.items.id(id)
         self.team.unskip([item, *self.session.twins(item, skipped=True)], request)
         return {"saved": True, "id": id, **self._changed()}
 
     @once
     def remark(self, request: str, name: str, id: Any, text: str | None = None, flag: Any = None) -> Reply:
-        """Keep a comment on an item, or set its flag."""
         item = self.items.id(id)
         self.team.remark(item, name, text or None, flag if isinstance(flag, bool) else None, request)
         return {"saved": True, **self.session.remarks(item)}
@@ -79,12 +77,10 @@ class Desk:
         return {"saved": True, "name": made.name, "link": f"{self.home}/?token={made.token}"}
 
     def revoke(self, person: str) -> Reply:
-        """Take the link of a person back."""
         self.people.revoke(person)
         return {"saved": True, "name": person}
 
     def save(self) -> Reply:
-        """Save the trained model to the server's disk."""
         return {"saved": True, "folder": str(save_model(self.learner, self.session.source.kind, self.model).resolve())}
 
     def _changed(self) -> Reply:

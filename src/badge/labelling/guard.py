@@ -51,23 +51,16 @@ def is_local(host: str) -> bool:
     return host in ("127.0.0.1", "localhost", "::1")
 
 
-def hosts_of(host: str, public: str | None = None) -> set[str]:
-    """Names under which a server that binds to `host` may be addressed. Numbers are checked apart: DNS cannot fake them."""
-    names = {"localhost", host.lower()}
-    if public is not None:
-        names.add(str(urlsplit(public).hostname))
-    if not is_local(host):
-        names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    return names
-
-
 class Guard:
     """ASGI middleware before everything else. It puts the `Person` behind a request into its scope, under "visitor"."""
 
-    def __init__(
-        self, app: ASGIApp, people: People, hosts: set[str], port: int, local: bool, public: str | None
-    ) -> None:
-        self.app, self.people, self.hosts, self.local, self.public = app, people, hosts, local, public
+    def __init__(self, app: ASGIApp, people: People, host: str, port: int, public: str | None) -> None:
+        self.app, self.people, self.local, self.public = app, people, is_local(host), public
+        self.hosts = {"localhost", host.lower()}  # numbers are checked apart: DNS cannot fake them
+        if public is not None:
+            self.hosts.add(str(urlsplit(public).hostname))
+        if not self.local:
+            self.hosts |= {socket.gethostname().lower(), socket.getfqdn().lower()}
         self.cookie = f"badge_{port}"  # browsers send a cookie to every port of a host, and there may be two servers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +102,12 @@ class Guard:
 
     def _refusal(self, method: str, headers: Headers, visitor: Person | None) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if not self._is_ours(host):
+        name = (host if host.endswith("]") else host.rsplit(":", 1)[0]).strip("[]").lower()
+        try:
+            ours = ipaddress.ip_address(name).is_loopback or not self.local
+        except ValueError:
+            ours = name in self.hosts
+        if not ours:
             return 421, "This server does not answer to that name. Behind a proxy, start it with --public-url."
         length = headers.get("content-length") or "0"
         if not (length.isascii() and length.isdigit()) or int(length) > MOST_BYTES:
@@ -125,15 +123,6 @@ class Guard:
         if headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return 415, "JSON is needed."
         return None
-
-    def _is_ours(self, host: str) -> bool:
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").lower()
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return name in self.hosts
-        return address.is_loopback or not self.local
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -9,14 +9,17 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from badge.core.importing import needs
 from badge.core.progress import bar
-from badge.errors import DataError, in_short
+from badge.errors import DataError, MissingExtraError, in_short
+
+with suppress(ImportError):  # pools of images need it alone
+    from PIL import Image, ImageOps, JpegImagePlugin, PngImagePlugin
 
 #: files with these endings are images; nothing else is ever served
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
@@ -36,8 +39,6 @@ def picture_of(path: Path, side: int) -> Any:
     The longer side may be larger than `side`, but the image is never larger than MOST_PIXELS. An `OSError` or a
     `ValueError` says why it cannot be read.
     """
-    from PIL import Image, ImageOps
-
     size = png_size(path)
     if size is not None and size[0] * size[1] > MOST_PIXELS:
         return reduced_png(path, SCREEN)
@@ -46,18 +47,20 @@ def picture_of(path: Path, side: int) -> Any:
         if image.width * image.height > MOST_PIXELS:
             raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, and {MOST_PIXELS:,} are read at most")
         image.load()
-        upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I"):  # 16 bits: the upper 8 are what a screen shows
-        upright = Image.fromarray((np.asarray(upright).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
-    if upright.has_transparency_data:
-        upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright.convert("RGBA"))
-    return upright.convert("RGB")
+        return _as_shown(ImageOps.exif_transpose(image))
+
+
+def _as_shown(image: Any) -> Any:
+    """RGB of 8 bits: of 16 bits the upper 8, transparent parts white."""
+    if image.mode.startswith("I"):
+        image = Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
+    if image.has_transparency_data:
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+    return image.convert("RGB")
 
 
 def _opened(path: Path) -> Any:
     """A file of Pillow, not decoded. JPEG and PNG directly, since `Image.open` refuses those that can be read in parts."""
-    from PIL import Image, JpegImagePlugin, PngImagePlugin
-
     with path.open("rb") as file:
         head = file.read(2)
     if head in (b"\xff\xd8", b"\x89P"):
@@ -70,8 +73,6 @@ def _opened(path: Path) -> Any:
 
 def _is_plain(path: Path) -> str | None:
     """The content type of a file that every browser shows as `picture_of` does; None: it has to be made."""
-    from PIL import Image
-
     with _opened(path) as image:
         plain = (
             image.format in ("JPEG", "PNG", "WEBP")
@@ -88,6 +89,8 @@ class ImageFiles:
     """Images by their paths: a pool of RGB pictures of Pillow."""
 
     def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None) -> None:
+        if find_spec("PIL") is None:
+            raise MissingExtraError("labelling images", "pillow", "label")
         self.paths = list(paths)
         self.names = [path.name for path in self.paths] if names is None else list(names)
 
@@ -96,8 +99,6 @@ class ImageFiles:
 
     def __getitem__(self, position: int) -> Any:
         """An image for the model; one that cannot be read is black, and a person can skip it."""
-        with needs("labelling images", "pillow", "label"):
-            from PIL import Image
         try:
             return picture_of(self.paths[position], LARGEST)
         except UNREADABLE:
@@ -166,8 +167,6 @@ STRIP, READ = 16 * 2**20, 2**20
 #: colour type -> channels; colour type that decodes a number of bytes per pixel unchanged
 CHANNELS, PLAIN = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}, {1: 0, 2: 4, 3: 2, 4: 6}
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
 
 def png_size(path: Path) -> tuple[int, int] | None:
     """Width and height of a PNG; None for other files."""
@@ -180,10 +179,9 @@ def reduced_png(path: Path, side: int) -> Any:
     """An RGB picture of Pillow, its longer side at most `side`, transparent parts white. ValueError: not this way.
 
     It is scaled down strip by strip, so that memory does not grow with the image. A row of a PNG is stored as differences to
-    the row above: the last row of a strip, decoded, goes in front of the next, and Pillow decodes each as a small image.
+    the row above: the last row of a strip, decoded, goes in front of the next. Pillow decodes a strip as a small image, first
+    its bytes and then its colours.
     """
-    from PIL import Image
-
     with path.open("rb") as file:
         chunks = _chunks(file)
         _, head = next(chunks)
@@ -198,11 +196,12 @@ def reduced_png(path: Path, side: int) -> Any:
         extra: dict[bytes, bytes] = {}
         above, top = bytes(row), 0  # a row of zeros stands above the first
         for strip in _strips(chunks, row * rows, extra):
-            raw = _decoded(above + strip, row, step)
-            above, raw = b"\0" + raw[-1].tobytes(), raw[1:]
-            part = Image.fromarray(_colours(raw, width, depth, colour, extra)).reduce(factor)
+            plain = _small_png((row - 1) // step, 8, PLAIN[step], above + strip, row, {})
+            decoded = np.asarray(plain).reshape(-1, row - 1)[1:]
+            stored = np.pad(decoded, ((0, 0), (1, 0)))  # as they are, not as differences
+            part = _as_shown(_small_png(width, depth, colour, stored.tobytes(), row, extra)).reduce(factor)
             picture.paste(part, (0, top // factor))
-            top += len(raw)
+            above, top = stored[-1].tobytes(), top + len(stored)
     return picture
 
 
@@ -235,33 +234,11 @@ def _strips(chunks: Iterator[tuple[bytes, bytes]], size: int, extra: dict[bytes,
         yield bytes(held)
 
 
-def _decoded(data: bytes, row: int, step: int) -> Bytes:
-    """Rows of stored bytes as rows of pixels' bytes: [rows, row − 1]."""
-    from PIL.PngImagePlugin import PngImageFile
-
-    rows = len(data) // row
-    head = struct.pack(">IIBBBBB", (row - 1) // step, rows, 8, PLAIN[step], 0, 0, 0)
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(data[: rows * row], 0)), (b"IEND", b""))
+def _small_png(width: int, depth: int, colour: int, data: bytes, row: int, extra: dict[bytes, bytes]) -> Any:
+    """Stored rows of `row` bytes as an image of Pillow."""
+    head = struct.pack(">IIBBBBB", width, len(data) // row, depth, colour, 0, 0, 0)
+    whole = data[: len(data) // row * row]  # the last row of a torn file
+    parts = ((b"IHDR", head), *extra.items(), (b"IDAT", zlib.compress(whole, 0)), (b"IEND", b""))
     pack = struct.Struct(">I").pack
     body = b"".join(pack(len(part)) + kind + part + pack(zlib.crc32(kind + part)) for kind, part in parts)
-    decoded: Bytes = np.asarray(PngImageFile(io.BytesIO(SIGNATURE + body)))
-    return decoded.reshape(rows, row - 1)
-
-
-def _colours(raw: Bytes, width: int, depth: int, colour: int, extra: dict[bytes, bytes]) -> Bytes:
-    """Pixels as [rows, width, 3]; transparent parts become white."""
-    rows = len(raw)
-    if depth < 8:
-        bits = np.unpackbits(raw, axis=1).reshape(rows, -1, depth)
-        values = (bits @ (1 << np.arange(depth)[::-1])).astype(np.uint8)[:, :width]
-        pixels = (values if colour == 3 else values * (255 // (2**depth - 1)))[:, :, None]
-    else:
-        pixels = raw.reshape(rows, width, CHANNELS[colour], depth // 8)[..., 0]  # of 16 bits the upper 8
-    if colour == 3:
-        palette = np.frombuffer(extra[b"PLTE"].ljust(768, b"\0"), np.uint8).reshape(256, 3)
-        opacity = np.frombuffer(extra.get(b"tRNS", b"").ljust(256, b"\xff"), np.uint8)
-        pixels = np.concatenate([palette[pixels[..., 0]], opacity[pixels]], axis=2)
-    if pixels.shape[2] in (2, 4):
-        alpha = pixels[..., -1:].astype(np.uint16)
-        pixels = ((pixels[..., :-1] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)
-    return np.ascontiguousarray(np.broadcast_to(pixels, (rows, width, 3)))
+    return PngImagePlugin.PngImageFile(io.BytesIO(SIGNATURE + body))

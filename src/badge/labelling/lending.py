@@ -32,62 +32,52 @@ class Loans:
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.time, file: Path | None = None) -> None:
         self.seconds, self.clock, self.file = seconds, clock, file
-        self._by_client: dict[str, Loan] = {}
-        self._by_id: dict[Id, Loan] = {}
+        self._loans: dict[str, Loan] = {}  # by client
         if file is not None and file.exists():
             with suppress(OSError, ValueError, TypeError):  # it is a convenience: without it items are lent again
-                for row in json.loads(file.read_text(encoding="utf-8")):
-                    self._add(Loan(**row))
+                self._loans = {
+                    loan.client: loan for loan in (Loan(**row) for row in json.loads(file.read_text("utf-8")))
+                }
 
     def lend(self, ids: Iterable[Id], client: str) -> Id | None:
         """The first of `ids` that nobody has, now lent to `client`; None: all are out."""
-        for id in ids:
-            if not self.is_out(id):
-                self.give_back(client)
-                self._add(Loan(client, id, self.clock() + self.seconds))
-                self._keep()
-                return id
-        return None
+        id = next((id for id in ids if not self.is_out(id)), None)
+        if id is not None:
+            self._take_back(id)
+            self._lend(Loan(client, id, self.clock() + self.seconds))
+        return id
 
     def look_again(self, id: Id, client: str, request: str) -> None:
         """Lend an item to the one who answered it."""
-        self.give_back(client)
-        self._by_client[client] = Loan(client, id, self.clock() + self.seconds, True, request)
-        self._keep()
+        self._lend(Loan(client, id, self.clock() + self.seconds, True, request))
 
     def held(self, client: str) -> Loan | None:
         """What a client has; looking at it renews the loan."""
-        loan = self._by_client.get(client)
-        if loan is None or not (loan.again or self._by_id.get(loan.id) is loan):  # it went to somebody else meanwhile
-            self._by_client.pop(client, None)
-            return None
-        loan.until = self.clock() + self.seconds
+        loan = self._loans.get(client)
+        if loan is not None:
+            loan.until = self.clock() + self.seconds
         return loan
 
     def is_out(self, id: Id) -> bool:
-        loan = self._by_id.get(id)
-        if loan is not None and loan.until < self.clock():
-            del self._by_id[id]
-            loan = None
-        return loan is not None
-
-    def give_back(self, client: str) -> None:
-        loan = self._by_client.pop(client, None)
-        if loan is not None and self._by_id.get(loan.id) is loan:
-            del self._by_id[loan.id]
+        """Whether somebody has an item; other threads ask too."""
+        now, loans = self.clock(), list(self._loans.values())
+        return any(loan.id == id and loan.until >= now for loan in loans if not loan.again)
 
     def settle(self, id: Id, client: str) -> None:
-        """The client has answered the item."""
-        loan = self._by_client.get(client)
+        loan = self._loans.get(client)
         if loan is not None and loan.id == id:
-            self.give_back(client)
-        self._by_id.pop(id, None)
+            del self._loans[client]
+        self._take_back(id)
         self._keep()
 
-    def _add(self, loan: Loan) -> None:
-        self._by_client[loan.client] = loan
-        if not loan.again:
-            self._by_id[loan.id] = loan
+    def _lend(self, loan: Loan) -> None:
+        self._loans[loan.client] = loan
+        self._keep()
+
+    def _take_back(self, id: Id) -> None:
+        """From whoever has it, perhaps for too long."""
+        for loan in [loan for loan in self._loans.values() if loan.id == id and not loan.again]:
+            del self._loans[loan.client]
 
     def _keep(self) -> None:
         """Whole or not at all, for the death of the process; a power loss may lose loans, never answers."""
@@ -95,5 +85,5 @@ class Loans:
             return
         new = self.file.with_name(f".{self.file.name}.new")
         with suppress(OSError):
-            new.write_text(json.dumps([asdict(loan) for loan in self._by_client.values()]), encoding="utf-8")
+            new.write_text(json.dumps([asdict(loan) for loan in self._loans.values()]), encoding="utf-8")
             new.replace(self.file)

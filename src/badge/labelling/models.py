@@ -74,7 +74,6 @@ class _Prepared:
         self._kept: tuple[Any, Tensor] | None = None
 
     def prepare(self, pool: Any) -> Tensor:
-        """The pool as rows of numbers."""
         if self._kept is None or self._kept[0] is not pool:
             self._kept = (pool, self._learn(pool))
         return self._kept[1]

@@ -68,7 +68,6 @@ class People:
 
     @property
     def named(self) -> list[Person]:
-        """Everybody who has a personal link."""
         return list(self._named.values())
 
     def add(self, name: str, role: str | None = None, renew: bool = False) -> Person:

@@ -44,7 +44,7 @@ class Picker:
         self.why: dict[Id, str] = {}
         self.guess: dict[Id, list[tuple[int, float]]] = {}  # class numbers and probabilities, the best first
         self.batch_of: dict[Id, int] = {}  # numbers from 1
-        self.sizes: list[int] = []
+        self.batches = 0
         self.trouble: str | None = None
         self.busy = False
         self._next: list[Id] = []  # the batch that was picked early, and may be picked again
@@ -123,7 +123,6 @@ class Picker:
         self._next, self._labels_then = [], len(self.learner.labels)
         if free:
             self.learner.release(free)
-            self.sizes[-1] -= len(free)
             for id in free:
                 del self.batch_of[id]
             self._ask(len(free), more=True)
@@ -147,18 +146,17 @@ class Picker:
 
     def _number(self, ids: list[Id], more: bool = False) -> None:
         """Give ids the number of a new batch, or with `more` the number of the last."""
-        if more and self.sizes:
-            self.sizes[-1] += len(ids)
-        elif ids:
-            self.sizes.append(len(ids))
-        self.batch_of.update(dict.fromkeys(ids, len(self.sizes)))
+        if ids and not (more and self.batches):
+            self.batches += 1
+        self.batch_of.update(dict.fromkeys(ids, self.batches))
 
     def batch(self, id: Id, pending: list[Id]) -> dict[str, int] | None:
         """The batch of an item: its number from 1, its size, and how many of it are done."""
         number = self.batch_of.get(id)
         if number is None:
             return None
-        size, still_open = self.sizes[number - 1], sum(self.batch_of.get(other) == number for other in pending)
+        size = list(self.batch_of.values()).count(number)
+        still_open = sum(self.batch_of.get(other) == number for other in pending)
         return {"number": number, "size": size, "done": size - still_open}
 
     def _explain(self) -> None:
@@ -195,13 +193,10 @@ def reasons(why: Explanation, pool: int) -> list[str]:
 
 def _unsure(confidence: float) -> str:
     share = f"its best guess gets {confidence:.0%}".replace("%", " %")
-    if confidence <= 0.5:
-        return f"The model is torn: {share}."
-    if confidence <= 0.8:
-        return f"The model is unsure: {share}."
-    if confidence <= SURE:
-        return f"The model leans one way: {share}."
-    return f"The model seems sure ({share}), and a surprise here would teach it much."
+    if confidence > SURE:
+        return f"The model seems sure ({share}), and a surprise here would teach it much."
+    how = "is torn" if confidence <= 0.5 else "is unsure" if confidence <= 0.8 else "leans one way"
+    return f"The model {how}: {share}."
 
 
 def _new(distance: float, middle: float) -> str:

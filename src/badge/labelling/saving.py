@@ -44,14 +44,12 @@ class Saved:
     multilabel: bool
 
     def predict(self, items: list[Any]) -> list[Any]:
-        """The class of each item, or its classes."""
         said = predict(self.model, self._rows(items), multilabel=self.multilabel)
         outputs = align(said, self.model, len(self.classes), self.multilabel)
         classes = Classes(self.classes, self.multilabel)
         return [classes.decode(code) for code in classes.predicted(outputs.probabilities.numpy(force=True))]
 
     def _rows(self, items: list[Any]) -> Any:
-        """Items as the model reads them."""
         if self.kind == "row":
             items = [json.loads(item) if isinstance(item, str) else item for item in items]
         if not isinstance(self.trainer, Frozen):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from inspect import Parameter, signature
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -20,7 +21,7 @@ from starlette.routing import Route
 from badge.errors import BadgeError, InputError
 from badge.labelling.agreeing import dashboard, disagreements
 from badge.labelling.desk import Desk
-from badge.labelling.guard import FILE_POLICY, Guard, hosts_of, is_local
+from badge.labelling.guard import FILE_POLICY, Guard
 from badge.labelling.people import People, plain_name
 from badge.labelling.session import Refused, Session
 
@@ -49,14 +50,14 @@ class Json(JSONResponse):
         return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def _writes(call: Callable[..., dict[str, Any]], *names: str, role: str = "label") -> Route:
-    """A POST to /api/<name of the call>, which is given these fields of the request."""
+def _writes(call: Callable[..., dict[str, Any]], role: str = "label") -> Route:
+    """A POST to /api/<name of the call>; the arguments of the call are the fields of the request."""
 
     async def endpoint(request: Request) -> Response:
         if role not in request.scope["visitor"].may:
             return Json({"refused": NOT_YOURS}, status_code=403)
         try:
-            values = _fields(await request.body(), names, request.scope["visitor"].name)
+            values = _fields(await request.body(), call, request.scope["visitor"].name)
             return Json(await run_in_threadpool(partial(call, **values)))
         except Refused as refused:
             return Json({"refused": str(refused)}, status_code=409)
@@ -137,9 +138,8 @@ def app_of(
     model: Path = Path("model"),  # the folder to which the trained model is saved
 ) -> Guard:
     """The ASGI application. `suggested` is offered as the name of a new visitor, `public` is the address of a proxy."""
-    views, learner = Views(session, suggested, guidelines), session.learner
+    views, learner, items = Views(session, suggested, guidelines), session.learner, session.items
     desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}", model)
-    who, item = ("request", "client", "name"), ("id", "shown", "was?")
     app = Starlette(
         routes=[
             *(_reads(path, partial(_page, path), role) for path, (_, _, role) in PAGES.items()),
@@ -148,25 +148,15 @@ def app_of(
             _reads("/export/labels.{kind}", views.export, "adjudicate"),
             _reads("/api/state", views.state),
             _reads("/api/labels", views.labels),
-            _writes(session.next, "client", "name"),
-            _writes(session.answer, *who, *item, "label", "seconds?"),
-            _writes(session.skip, *who, *item, "reason?"),
-            _writes(session.undo, *who),
-            _writes(desk.remark, "request", "name", "id", "text?", "flag?"),
-            _writes(desk.correct, "request", "name", "id", "label"),
-            _writes(desk.change, "request", "name", "ids", "labels", role="adjudicate"),
-            _writes(desk.take_back, "request", "name", "id", "reason?", role="adjudicate"),
-            _writes(desk.unskip, "request", "name", "id", role="adjudicate"),
-            _writes(desk.link, "person", "role?", role="admin"),
-            _writes(desk.revoke, "person", role="admin"),
-            _writes(desk.save, role="admin"),
-            _reads(
-                "/api/disagreements", lambda _: disagreements(learner, session.items) | session.state(), "adjudicate"
-            ),
+            _reads("/api/disagreements", lambda _: disagreements(learner, items) | session.state(), "adjudicate"),
             _reads("/api/team", lambda _: dashboard(learner, people) | session.state(), "admin"),
+            *(_writes(call) for call in (session.next, session.answer, session.skip, session.undo)),
+            *(_writes(call) for call in (desk.remark, desk.correct)),
+            *(_writes(call, "adjudicate") for call in (desk.change, desk.take_back, desk.unskip)),
+            *(_writes(call, "admin") for call in (desk.link, desk.revoke, desk.save)),
         ]
     )
-    return Guard(app, people, hosts_of(host, public), port, is_local(host), public)
+    return Guard(app, people, host, port, public)
 
 
 def serve(app: Any, session: Session, host: str, port: int, listen: socket.socket | None = None) -> None:
@@ -197,8 +187,8 @@ def _page(path: str, request: Request) -> Response:
     return Response(text, media_type="text/html")
 
 
-def _fields(body: bytes, names: tuple[str, ...], person: str | None) -> dict[str, Any]:
-    """The named fields of a JSON object; those with ? may be missing. Texts are trimmed and valid Unicode.
+def _fields(body: bytes, call: Callable[..., Any], person: str | None) -> dict[str, Any]:
+    """The arguments of a call from a JSON object. Texts are trimmed and valid Unicode.
 
     A link of a person says who it is: `person`.
     """
@@ -214,14 +204,13 @@ def _fields(body: bytes, names: tuple[str, ...], person: str | None) -> dict[str
     if person is not None:
         given["name"] = person
     found: dict[str, Any] = {}
-    for name in names:
-        key = name.removesuffix("?")
-        if key not in given and key == name:
-            raise InputError(f"the request lacks {key!r}")
-        value = given.get(key)
-        if key in TEXTS and (value is not None or key == name):
+    for name, about in signature(call).parameters.items():
+        value, needed = given.get(name), about.default is Parameter.empty
+        if name not in given and needed:
+            raise InputError(f"the request lacks {name!r}")
+        if name in TEXTS and (value is not None or needed):
             if not isinstance(value, str):
-                raise InputError(f"{key!r} must be a text")
-            value = plain_name(value, key) if value.strip() or key not in LOOSE else ""
-        found[key] = value
+                raise InputError(f"{name!r} must be a text")
+            value = plain_name(value, name) if value.strip() or name not in LOOSE else ""
+        found[name] = value
     return found

@@ -108,7 +108,6 @@ class Session:
         return found or list(self.learner.candidates.tolist())  # where none is found, the pool is nearly used up
 
     def _is_open(self, id: Id, name: str) -> bool:
-        """Whether this person can answer an item."""
         item = self.learner.item(id)
         tie = self.adjudicator is not None and len(item.votes) >= self.per_item > 1
         return item.free or (item.pending and name not in item.votes and not tie)
@@ -252,7 +251,6 @@ class Session:
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def state(self) -> Reply:
-        """All that is around an item: progress, classes, advice."""
         return {"overview": {**self.board.overview(), "picking": self.picker.busy, "trouble": self.picker.trouble}}
 
     def _task(self, id: Id, was: Any = None) -> Reply:

@@ -1,6 +1,8 @@
 """Tables that other programs wrote, through one door: csv, tsv, jsonl (also .gz, .xz), xlsx, parquet, npy, npz."""
 
+import csv
 import gzip
+import io
 import json
 import lzma
 import zipfile
@@ -14,8 +16,7 @@ import numpy as np
 from badge.core.importing import needs
 from badge.core.npz import Array, names_in, read_npz, sound
 from badge.errors import BadgeError, DataError, in_short
-from badge.tables.cells import columns, csv_of_sheet, texts
-from badge.tables.layout import NOTHING, Layout, Told, detect, encoding_of
+from badge.tables.layout import NOTHING, Told, columns, detect, encoding_of, texts
 
 __all__ = ["NOTHING", "Array", "Table", "Told", "first_few", "is_table", "read_lines", "read_table"]
 
@@ -72,7 +73,13 @@ def read_table(
             names, values, understood = _json(file, told)
             kept = [n in keep or not numbers for n in names]
             return Table(names, [v if k else _typed(v) for v, k in zip(values, kept, strict=True)], understood)
-        content, layout = _cells(file, kind, told, header_names)
+        if kind not in CELLS:
+            known = ".csv, .tsv, .jsonl (each also with .gz or .xz), .xlsx, .parquet, .npy and .npz"
+            raise DataError(f"{file} is none of {known}: convert it first")
+        content = _csv_of_sheet(file) if kind == ".xlsx" else _content(file)
+        delimiter = told.delimiter or {".tsv": "\t", ".xlsx": ","}.get(kind)
+        encoding = "utf-8" if kind == ".xlsx" else told.encoding
+        layout = detect(content, Told(told.header, delimiter, encoding), header_names, file)
         found = columns(file, content, layout, keep) if numbers else texts(file, content, layout)
         how = f"first sheet, {'header' if layout.header else 'no header'}" if kind == ".xlsx" else layout
         return Table(layout.names, found, f"{file.name}: {len(found[0]):,} rows, {how}")
@@ -124,20 +131,23 @@ def _content(file: Path) -> bytes:
 
 
 def _text(file: Path, told: Told) -> tuple[str, str]:
-    """A text and its encoding."""
     content = _content(file)
     encoding = told.encoding or encoding_of(content, file)
     return content.decode(encoding), encoding
 
 
-def _cells(file: Path, kind: str, told: Told, names: Collection[str] | None = None) -> tuple[bytes, Layout]:
-    if kind not in CELLS:
-        known = ".csv, .tsv, .jsonl (each also with .gz or .xz), .xlsx, .parquet, .npy and .npz"
-        raise DataError(f"{file} is none of {known}: convert it first")
-    content = csv_of_sheet(file) if kind == ".xlsx" else _content(file)
-    delimiter = told.delimiter or {".tsv": "\t", ".xlsx": ","}.get(kind)
-    encoding = "utf-8" if kind == ".xlsx" else told.encoding
-    return content, detect(content, Told(told.header, delimiter, encoding), names, file)
+def _csv_of_sheet(file: Path) -> bytes:
+    """The first sheet of a workbook as csv: values, not formulas; rows without any value are left out."""
+    with needs(f"reading {file}", "openpyxl", "xlsx"):
+        from openpyxl import load_workbook
+    book = load_workbook(file, read_only=True, data_only=True)
+    text = io.StringIO(newline="")
+    for row in book.worksheets[0].iter_rows(values_only=True):
+        if any(cell is not None for cell in row):
+            whole = [isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15 for cell in row]
+            csv.writer(text).writerow([f"{cell:.0f}" if w else cell for cell, w in zip(row, whole, strict=True)])
+    book.close()
+    return text.getvalue().encode("utf-8")
 
 
 def _array(file: Path, kind: str, name: str) -> Array:

@@ -1,4 +1,7 @@
-"""How a text file holds a table: encoding, delimiter, decimal sign, header. `detect` finds out what was not given."""
+"""How a text file holds a table: encoding, delimiter, decimal sign, header; and its columns, as numbers or texts.
+
+`detect` finds out what was not given.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,12 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import IO, TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from badge.core.npz import Array
 from badge.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -78,16 +85,16 @@ def detect(content: bytes, told: Told = NOTHING, names: Collection[str] | None =
     ("delimiter ';', decimal comma, header, windows-1252", ['größe', 'preis'])
     """
     encoding = told.encoding or encoding_of(content, file)
-    with opened(content, encoding) as stream:
+    with _opened(content, encoding) as stream:
         lines = list(islice(stream, SAMPLE))
     skip = next((i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
     if skip is None:
         raise DataError(f"{file} is empty")
     above = [line.strip().lstrip("# ") for line in lines[:skip] if line.strip()]
     delimiter = "\t" if told.delimiter in ("tab", "\\t") else told.delimiter or _delimiter(lines[skip:])
-    lines_of_top = parsed(iter(lines[skip:]), delimiter)
+    lines_of_top = _parsed(iter(lines[skip:]), delimiter)
     next(lines_of_top)
-    check_quotes(lines[skip : skip + lines_of_top.line_num], delimiter, skip, file)
+    _check_quotes(lines[skip : skip + lines_of_top.line_num], delimiter, skip, file)
     top, *under = [[cell.strip() for cell in row] for row in _sample(lines[skip:], delimiter)]
     below = [row for row in under if len(row) == len(top)]  # others are refused when the table is read
     decimal = _decimal([top, *below], delimiter)
@@ -110,21 +117,21 @@ def detect(content: bytes, told: Told = NOTHING, names: Collection[str] | None =
     )  # fmt: skip
 
 
-def opened(content: bytes, encoding: str) -> IO[str]:
+def _opened(content: bytes, encoding: str) -> IO[str]:
     """The text of a file, with its ends of lines as they are."""
     return io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="")
 
 
-def parsed(lines: Iterator[str], delimiter: str) -> Reader:
+def _parsed(lines: Iterator[str], delimiter: str) -> Reader:
     """The rows of a table; cells may be of any length."""
     csv.field_size_limit(MOST_CHARACTERS)
     return csv.reader(lines, delimiter=delimiter)
 
 
-def check_quotes(row: Sequence[str], delimiter: str, before: int, file: object) -> None:
+def _check_quotes(row: Sequence[str], delimiter: str, before: int, file: object) -> None:
     """A row over several lines: its quoted cells must end with a quote, or one that was not closed took in other rows.
 
-    >>> check_quotes(['1,"two\\n', 'lines"\\n'], ",", 0, "a.csv")
+    >>> _check_quotes(['1,"two\\n', 'lines"\\n'], ",", 0, "a.csv")
     """
     if len(row) < 2:
         return
@@ -162,7 +169,7 @@ def encoding_of(content: bytes, file: object = "the file") -> str:
 
 def _sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """The rows in some lines; the last may go on below them and is left out."""
-    rows = [row for row in parsed(iter(lines), delimiter) if row]
+    rows = [row for row in _parsed(iter(lines), delimiter) if row]
     return rows[:-1] if len(lines) > SAMPLE // 2 and len(rows) > 1 else rows
 
 
@@ -228,3 +235,59 @@ def _kind(cells: Sequence[str]) -> Kind:
     if not cells or 2 * sum(map(_is_number, cells)) < len(cells):
         return "text"
     return "whole" if all(_WHOLE.fullmatch(cell) for cell in cells if cell) else "float"
+
+
+def texts(file: Path, content: bytes, layout: Layout) -> list[Array | list[Any]]:
+    """Columns of texts as they stand; numbers with a decimal comma get a point."""
+    found = list(zip(*_rows(file, content, layout, gaps=True), strict=True)) or [()] * len(layout.names)
+    points = [kind != "text" and layout.decimal == "," for kind in layout.kinds]
+    return [[c.replace(",", ".") for c in cells] if p else list(cells) for cells, p in zip(found, points, strict=True)]
+
+
+def _rows(file: Path, content: bytes, layout: Layout, gaps: bool = False) -> Iterator[list[str]]:
+    """The cells of each row. Without `gaps`, empty lines may only follow the last row: positions count rows."""
+    width, blank = len(layout.names), 0
+    with _opened(content, layout.encoding) as stream:
+        held: list[str] = []
+        reader = _parsed(_noted(islice(stream, layout.skip, None), held), layout.delimiter)
+        for row in reader:
+            line = layout.skip + reader.line_num
+            _check_quotes(held, layout.delimiter, line - len(held), file)
+            held.clear()
+            if not row or (len(row) == 1 < width and not row[0].strip()):
+                blank = blank or line
+            elif blank and not gaps:
+                raise DataError(f"{file}: line {blank} is empty, and rows follow it: take it out, or fill it in")
+            elif len(row) != width:
+                found = f"{file}: line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the first row {width}"
+                raise DataError(f"{found}: correct it, or give --delimiter")
+            else:
+                yield row
+
+
+def _noted(lines: Iterator[str], held: list[str]) -> Iterator[str]:
+    for line in lines:
+        held.append(line)
+        yield line
+
+
+def columns(file: Path, content: bytes, layout: Layout, keep: Collection[str | None] = ()) -> list[Array | list[Any]]:
+    """Columns of numbers as arrays; the others, and the columns `keep`, as lists of texts."""
+    numbers = [i for i, kind in enumerate(layout.kinds) if kind != "text" and layout.names[i] not in keep]
+    lines = ("\x1f".join([*(row[i] for i in numbers), "0"]) for row in _rows(file, content, layout))
+    if layout.decimal == ",":
+        lines = (line.replace(",", ".") for line in lines)
+    try:  # the last column keeps numpy from passing over a row of empty cells
+        matrix = np.loadtxt(lines, delimiter="\x1f", ndmin=2, dtype=np.float64, comments=None)
+    except ValueError as error:
+        found = re.search(r"string '(.*)' to float64 at row (\d+), column (\d+)", str(error), re.DOTALL)
+        if found is None:
+            raise
+        what = f"{found[1][:40]!r}, which is not a number" if found[1] else "an empty cell"
+        name = layout.names[numbers[int(found[3]) - 1]][:40]
+        row = f"row {found[2]} (counted from 0)"
+        raise DataError(f"{file} has {what}, in {row} of column {name!r}: correct it") from None
+    whole = [layout.kinds[i] == "whole" for i in numbers]
+    arrays = {i: matrix[:, j].astype(np.int64) if whole[j] else matrix[:, j] for j, i in enumerate(numbers)}
+    places = range(len(layout.kinds))
+    return [arrays[i] if i in arrays else [row[i] for row in _rows(file, content, layout)] for i in places]

@@ -52,8 +52,6 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    # -- reading ---------------------------------------------------------------------------------------------------
-
     def settings(self) -> Json:
         """The project: its labelling configuration, sampling and model version."""
         return dict(self._json("GET", f"api/projects/{self.project}/"))
@@ -71,7 +69,6 @@ class Client:
                 return
 
     def people(self) -> dict[int, str]:
-        """The names of the users by id."""
         users = self._json("GET", "api/users/")
         return {user["id"]: user["email"] or user["username"] or str(user["id"]) for user in users}
 
@@ -82,8 +79,6 @@ class Client:
             raise ServerError(f"{address!r} cannot be fetched: give the project's storage pre-signed addresses")
         ours = urlsplit(whole).netloc == urlsplit(self.url).netloc
         return bytes(self._request("GET", whole, signed=ours, follow_redirects=True).content)
-
-    # -- writing ---------------------------------------------------------------------------------------------------
 
     def predict(self, predictions: Iterable[Json]) -> None:
         """Write predictions `{task, score, result, model_version}`."""
@@ -100,8 +95,6 @@ class Client:
 
     def change(self, **settings: Any) -> None:
         self._json("PATCH", f"api/projects/{self.project}/", json=settings)
-
-    # -- one request -----------------------------------------------------------------------------------------------
 
     def _json(self, method: str, path: str, **arguments: Any) -> Any:
         answer = self._request(method, path, **arguments)

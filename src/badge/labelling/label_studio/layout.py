@@ -33,7 +33,6 @@ class Layout:
         return None
 
     def result_of(self, choice: str) -> list[dict[str, Any]]:
-        """The result of an annotation with one class."""
         value = {"choices": [choice]}
         return [{"from_name": self.control, "to_name": self.object, "type": "choices", "value": value}]
 
