@@ -25,7 +25,7 @@ from typing import Any
 from badge.core.names import path_of
 from badge.core.numbers import positive, whole
 from badge.data import Dataset
-from badge.data.own import is_own_file
+from badge.data.texts import is_own_file
 from badge.errors import InputError, UnknownNameError
 from badge.journal.events import shown_model
 
