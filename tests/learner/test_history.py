@@ -12,8 +12,7 @@ import pytest
 import badge
 from badge import journal
 from badge.errors import InputError
-from badge.learner.advice import advice, wilson
-from badge.learner.history import History
+from badge.learner.advice import History, advice, wilson
 from sixty import TRUTH, X, make, rounds
 
 

@@ -1,4 +1,9 @@
-"""A journal and the ledger that follows it, under one lock: the state is what the file says, whatever happens in between."""
+"""A journal and the ledger that follows it, under one lock: the state is what the file says, whatever happens in between.
+
+Is the pool the one of that journal? It may grow at its end; with ids from the caller it may be reordered. It is identified by
+its length and a digest of 64 of its examples. If examples differ from look to look (random crops and flips) there is no
+digest, and the length alone is compared.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -9,15 +14,22 @@ from typing import Any, TypeVar
 from badge.core.log import log
 from badge.core.rng import PICKS_VERSION, fresh_seed
 from badge.core.writing import ThreadLock
+from badge.errors import JournalError
 from badge.journal import FORMAT, Event, InMemory, Journal
 from badge.journal import events as e
+from badge.journal.events import PoolId
 from badge.journal.snapshot import EVERY
 from badge.learner import opening
-from badge.learner.arguments import check_pool, identify
 from badge.learner.calls import Checked
 from badge.learner.classes import Code, short
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
+from badge.learner.opening import Settings
+from badge.models.digest import sample_digest, sample_of
+from badge.models.pools import open_pool
+
+#: the most columns of a table that are recorded, with their types
+MOST_COLUMNS = 1000
 
 Seen = TypeVar("Seen")
 
@@ -28,16 +40,14 @@ class Book:
     `shared`: an experiment writes to the journal too, and records times and predictions itself.
     """
 
-    def __init__(
-        self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: opening.Settings, shared: bool
-    ) -> None:
+    def __init__(self, journal: Journal | InMemory, pool: Any, ids: Ids, settings: Settings, shared: bool) -> None:
         self.journal, self.ids, self.shared = journal, ids, shared
         self._lock = ThreadLock()
         self._kept = 0  # events in the state beside the journal
         self._ledger = self._open(pool, settings)
         self.keep()
 
-    def _open(self, pool: Any, settings: opening.Settings) -> Ledger:
+    def _open(self, pool: Any, settings: Settings) -> Ledger:
         """Write the header of a new journal, or check an old journal and replay it."""
         path, records = self.journal.path, self.journal.records
         header = opening.header_of(records, path, self.shared)
@@ -153,3 +163,65 @@ def item_in(ledger: Ledger, id: Any) -> Item:
     (plain,) = ledger.ids.plain([id])
     label = ledger.said(ledger.labels.get(plain))
     return Item(label, ledger.said_by(plain), plain in ledger.pending, plain in ledger.skipped)
+
+
+def identify(pool: Any, ids: Ids) -> PoolId:
+    """Length, the ids of the sample (where they are the caller's) and its digest.
+
+    >>> identify(["a", "b", "c"], Ids(3)).length
+    3
+    """
+    sample = ids.order[sample_of(ids.length)]
+    named = None if ids.own is None else ids.at(sample)
+    digest = sample_digest(open_pool(pool), sample)
+    return PoolId(length=ids.length, sample=named, digest=digest, columns=_columns(pool))
+
+
+def _columns(pool: Any) -> dict[str, str] | None:
+    """The columns of a table and the types of their values, where they are not too many to write down."""
+    types = getattr(pool, "dtypes", None)
+    if types is None or not hasattr(pool, "columns") or len(pool.columns) > MOST_COLUMNS:
+        return None
+    return {str(name): str(kind) for name, kind in zip(pool.columns, types, strict=True)}
+
+
+def _changed_column(recorded: dict[str, str] | None, pool: Any) -> str:
+    """How the columns of a table differ from the recorded ones, in words; "" if they do not."""
+    yours = _columns(pool)
+    if recorded is None or yours is None:
+        return ""
+    for name in {**recorded, **yours}:
+        if name not in yours or name not in recorded:
+            return f"; the column {name!r} is only in {'yours' if name in yours else 'the recorded one'}"
+        if yours[name] != recorded[name]:
+            return f"; the column {name!r} held {recorded[name]} and holds {yours[name]} now: read it as it was"
+    return ""
+
+
+def check_pool(recorded: PoolId, pool: Any, ids: Ids, path: object) -> None:
+    """Refuse a pool unless it is the recorded one, perhaps with examples added at its end."""
+    theirs, yours = recorded.length, ids.length
+    sizes = f"its pool has {theirs:,} examples, yours {yours:,}"
+    if (recorded.sample is not None) != (ids.own is not None):
+        begun = "with your own ids: give them again" if recorded.sample else "without ids: examples go by position"
+        raise JournalError(f"{path} was begun {begun}", in_python="pass ids=" if recorded.sample else "leave out ids=")
+    if recorded.sample is None and yours < theirs:
+        why = "only a pool with your own ids may lose examples"
+        raise JournalError(f"{path} belongs to another pool, or it shrank: {sizes}; {why}")
+    if recorded.sample is None:
+        sample = sample_of(theirs)
+    else:
+        gone = [id for id in recorded.sample if id not in ids]
+        if len(gone) > len(recorded.sample) // 2:
+            missing = f"the id {gone[0]!r} is not in yours, nor are {len(gone) - 1} others of {len(recorded.sample)}"
+            raise JournalError(f"{path} belongs to another pool: {sizes}, and {missing} that were looked for")
+        if gone:
+            return  # some examples were withdrawn: the others are known by their ids
+        sample = ids.positions(recorded.sample)
+    digest = sample_digest(open_pool(pool), sample)
+    if None not in (digest, recorded.digest) and digest != recorded.digest:
+        grown = f"the first {theirs:,} of yours" if yours > theirs and ids.own is None else "its examples"
+        differ = f"{grown} are different (digest {recorded.digest}, yours {digest})"
+        changed = f"{path} belongs to another pool, or its examples were changed: {sizes}, and {differ}"
+        way_out = "`badge journal export` carries the labels on to a new journal"
+        raise JournalError(f"{changed}{_changed_column(recorded.columns, pool)}; {way_out}")

@@ -3,8 +3,7 @@
 Nothing here looks at the ledger, so that labels can be told while it runs.
 """
 
-from __future__ import annotations
-
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -16,11 +15,13 @@ import numpy as np
 import torch
 
 from badge import strategies
+from badge.core.catalog import check_first
 from badge.core.log import log
 from badge.core.rng import derive
 from badge.core.rows import Listed
 from badge.core.writing import ThreadLock
 from badge.errors import InputError, ModelError, in_short
+from badge.journal import Journal
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner.advice import compare, stop_set
@@ -35,7 +36,7 @@ from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
 from badge.strategies.choose import Request, choose
 from badge.strategies.explain import Explanation, explain
-from badge.training.fit import align, fit_model, lacks_labels, prepared
+from badge.training.fit import align, fit_model, is_estimator, lacks_labels, prepared
 
 #: a strategy for the time without a model, and its embeddings (None: from a frozen encoder)
 Cold = tuple[Strategy, Outputs | None]
@@ -265,3 +266,36 @@ def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
 
 def _is_ours(given: Callable[..., Outputs]) -> bool:
     return given is predict or (isinstance(given, partial) and given.func is predict)
+
+
+def check_arguments(trainer: Any, journal: Any, initial: Any, predict: Any) -> None:
+    if not hasattr(trainer, "fit"):
+        raise InputError(f"a trainer has fit(examples, labels, rng) -> model; {type(trainer).__name__} has no fit")
+    if is_estimator(trainer) and not hasattr(trainer, "predict_proba"):
+        raise InputError(f"{type(trainer).__name__} gives no probabilities (predict_proba): use one that does")
+    if not isinstance(journal, str | os.PathLike | Journal | None):
+        raise InputError(f"a journal is a file name, not {journal!r}")
+    if initial is not None and not hasattr(initial, "items"):
+        raise InputError(f"initial holds labels by id, {{id: label}}, not {type(initial).__name__}")
+    if not callable(predict):
+        raise InputError(f"predict is a function (model, pool) -> Outputs, not {type(predict).__name__}")
+
+
+def first_batch(first: Any, embeddings: Any, trainer: Any, rows: int) -> Cold | None:
+    """The strategy of the first batch and its outputs (None: those of a frozen encoder); None: a uniform draw."""
+    if first is None:
+        if embeddings is not None:
+            raise InputError("embeddings are for the first batch: name what picks it, first='typiclust'")
+        return None
+    strategy = strategies.get(first)
+    if embeddings is None:
+        check_first(first)
+        if not hasattr(trainer, "prepare"):
+            raise InputError(f"first={first!r} picks from embeddings of a pretrained model: pass embeddings= [N, D]")
+        return strategy, None
+    outputs = embeddings if isinstance(embeddings, Outputs) else Outputs(embeddings=embeddings)
+    if not outputs.has_probabilities:
+        check_first(first)
+    if len(outputs) != rows:
+        raise InputError(f"embeddings have {len(outputs)} rows for a pool of {rows}")
+    return strategy, outputs
