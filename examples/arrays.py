@@ -45,5 +45,5 @@ figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True)
 for axes, (name, ids) in zip(panels, picks.items(), strict=True):
     axes.scatter(*plane.T, c=scores.argmax(axis=1), s=4, alpha=0.35, cmap="tab10")
     axes.scatter(*plane[ids].T, facecolors="none", edgecolors="black", s=70, linewidths=1.6)
-    axes.set_title(name)
+    axes.set(title=name, xticks=[], yticks=[])
 plt.show()

@@ -47,6 +47,9 @@ for k in (10, 10, 10):
     learner.tell(ids, truth[ids])
 print(f"accuracy with 30 labels: {learner.score(embeddings, truth):.2f}")
 
+# %% [markdown]
+# Left: what a model is worth that was trained on the first ten labels. Right: the ten images that `typiclust` asks for.
+
 # %%
 first = badge.select_from(out, k=10, strategy="typiclust", seed=0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[1, 1.2])

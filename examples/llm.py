@@ -80,6 +80,8 @@ for name, (scores, ids) in found.items():
 # A model too large to fine-tune each round? Keep it frozen, and train a linear head on its embeddings:
 # `badge.training.Frozen("hf:name")` as the trainer of a learner. A model without a head at all gives embeddings with
 # `badge.predict(model, texts, embeddings="only")`.
+#
+# How many of the texts that were not asked for the model has right, round by round:
 
 # %%
 figure, axes = plt.subplots(figsize=(5.5, 3.6))

@@ -54,6 +54,10 @@ found = {name: np.mean([curve(name, seed) for seed in range(2)], axis=0) for nam
 for name, means in found.items():
     print(f"{name:6}", means.round(3))
 
+# %% [markdown]
+# Test accuracy by number of labels, for two strategies and for labels at random. Two seeds are an example, not a
+# measurement: [the results](../results.md) have many seeds and data sets.
+
 # %%
 figure, axes = plt.subplots(figsize=(5.5, 3.6))
 for name, means in found.items():

@@ -64,8 +64,13 @@ print(learner.advice())
 kappa = learner.agreement().kappa
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 left.bar([" and ".join(pair) for pair in kappa], list(kappa.values()), color="tab:blue")
-left.set(ylabel="Cohen's κ", ylim=(0, 1), title="agreement")
+left.set(ylabel="Cohen's κ", ylim=(0, 1), title="how far each two people agree")
 right.plot([row.prequential for row in learner.history if row.prequential is not None])
-right.set(xlabel="answers", ylabel="share that the models had right", ylim=(0, 1.02), title="before they saw the label")
+right.set(
+    xlabel="answers",
+    ylabel="share that the models had right",
+    ylim=(0, 1.02),
+    title="models' guesses at what they asked for",
+)
 plt.show()
 learner.close()

@@ -58,7 +58,7 @@ found = {name: [curve(name, seed) for seed in range(3)] for name in ("badge", "r
 print(*found["badge"][0][1], sep="\n")
 
 # %% [markdown]
-# Means of three seeds.
+# Test accuracy by number of labels, means of three seeds: what badge asks for, and labels at random.
 
 # %%
 figure, axes = plt.subplots(figsize=(5.5, 3.6))

@@ -31,7 +31,8 @@ GREEDY = "greedy with lazy updates: up to N²·D once, memory N"
 
 ABOUT = {
     "badge": About(
-        "The default. Small and large batches, few and many labels, nothing to tune.",
+        "The default, for networks that are trained as a whole. Small and large batches, few and many labels, nothing to "
+        "tune. On a pretrained encoder that stays as it is, `uherding` does better.",
         "at most k·N·(C + D), in practice a fraction of it",
         PAPER,
     ),
@@ -43,7 +44,7 @@ ABOUT = {
     ),
     "conf": About("A simple baseline. Large batches are full of near-duplicates.", SCORES, DEEP),
     "marg": About(
-        "You have probabilities and no embeddings. The strongest of the simple scores.",
+        "The strongest of the simple scores. Large batches hold near-duplicates: then rather `power-marg`.",
         SCORES,
         "Roth & Small, Margin-Based Active Learning for Structured Output Spaces, ECML 2006",
     ),
@@ -115,7 +116,10 @@ ABOUT = {
         "at most k·N·(C + D), in practice a fraction of it",
     ),
     "power-marg": About(
-        "As `marg`, with some chance for every example: fewer near-duplicates in a batch.", SCORES, POWER
+        "You have probabilities and no embeddings. As `marg`, with some chance for every example: fewer "
+        "near-duplicates in a batch.",
+        SCORES,
+        POWER,
     ),
     "power-entropy": About("As `entropy`, with some chance for every example.", SCORES, POWER),
     "power-norm": About("Longest gradients, with some chance for every example.", "N·(C + D)", POWER),
@@ -137,13 +141,20 @@ TOP = """\
 
 <!-- made by `python docs/tools/picks.py` from src/badge/core/catalog.py: change these, not this page -->
 
-What each strategy picks from one pool in the plane, in three rounds of five. Colours are the true classes, one of them
-rare. Shades are what the model predicts. Dark dots have labels; rings are the picks. The first five labels are drawn
-uniformly, except for cold starts, which pick them. `bald` and `power-bald` ask ten models, each trained with random weights
-of the labels. In the costs N is the size of the pool, C the number of classes, D the
-width of the embeddings and k the size of the batch.
+What each strategy picks from one pool, in three rounds of five. [Which strategy?](which-strategy.md) says which one to take.
 
-[Which strategy?](which-strategy.md) says which one to take. `badge strategies` prints the short form of this page.
+**The pictures.** A dot is an example, its colour the true class; one class is rare. Rings are what is picked next, dark dots
+have labels, shades are what the model predicts. The first five labels are drawn uniformly, except for cold starts, which
+pick them. `bald` and `power-bald` ask ten models, each trained with random weights of the labels.
+
+**The words.** A model gives each class a *probability*. It is unsure where the largest one is small, where the two largest
+are close (a small *margin*), or where all are alike (a large *entropy*). An *embedding* is what it computes just before its
+last layer: similar examples have similar ones. A *gradient embedding* is how the last layer would change if the model's own
+guess were the label: long where the model is unsure. *k-means++* draws examples that are far from those drawn before,
+*furthest-first* takes the one that is furthest, a *k-DPP* prefers sets that span a large volume. In the costs N is the size
+of the pool, C the number of classes, D the width of the embeddings and k the size of the batch.
+
+`badge strategies` prints the short form of this page.
 
 """
 
