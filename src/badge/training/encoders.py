@@ -60,7 +60,13 @@ class _Function(nn.Module):
 
 def function_module(function: Callable[[Any], Any]) -> tuple[nn.Module, Callable[[list[Any]], dict[str, Tensor]]]:
     """A function `batch -> [n, D]` as a module, and in place of the tokenizer of a pool."""
-    return _Function(function), lambda examples: {"embedded": _tensor(function(_batch(examples)))}
+
+    def embedded(examples: list[Any]) -> dict[str, Tensor]:
+        batch = stacked(examples)
+        numbers = isinstance(batch, np.ndarray) and batch.dtype.kind in "fiub"
+        return {"embedded": _tensor(function(torch.from_numpy(native(batch)) if numbers else batch))}
+
+    return _Function(function), embedded
 
 
 def from_hf(name: str, texts: bool) -> tuple[nn.Module, Any]:
@@ -116,23 +122,15 @@ def _pooled(name: str, model: nn.Module, transformers: Any) -> nn.Module:
         return model
     kinds = {str(module["type"]).rsplit(".", 1)[-1]: str(module["path"]) for module in modules}
     asked = read(f"{kinds['Pooling']}/config.json") if "Pooling" in kinds else {}
-    modes = [mode for mode in _POOLING if asked.get(f"pooling_mode_{mode}")] or ["mean_tokens"]
+    ways = ("cls_token", "max_tokens", "mean_tokens", "lasttoken")
+    modes = [mode for mode in ways if asked.get(f"pooling_mode_{mode}")] or ["mean_tokens"]
     unknown = sorted({*kinds} - {"Transformer", "Pooling", "Normalize"})
-    known = {*(f"pooling_mode_{mode}" for mode in _POOLING), "include_prompt"}
+    known = {*(f"pooling_mode_{mode}" for mode in ways), "include_prompt"}
     if unknown or len(modes) > 1 or not {k for k, v in asked.items() if v is True} <= known:
-        raise ModelError(
-            f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)}): use another encoder",
-            in_python="pass sentence_transformers.SentenceTransformer(...) itself as the encoder",
-        )
+        what = f"{HF}{name} has layers that cannot be read from its folder ({', '.join(unknown or modes)})"
+        way_out = "pass sentence_transformers.SentenceTransformer(...) itself as the encoder"
+        raise ModelError(f"{what}: use another encoder", in_python=way_out)
     return _Pooled(model, modes[0], "Normalize" in kinds)
-
-
-#: ways to make one row of tokens
-_POOLING = ("cls_token", "max_tokens", "mean_tokens", "lasttoken")
-
-
-def is_sentence_transformer(encoder: Any) -> bool:
-    return isinstance(encoder, nn.Module) and all(callable(getattr(encoder, n, None)) for n in ("tokenize", "encode"))
 
 
 class _Tower(nn.Module):
@@ -167,13 +165,6 @@ def encoder_digest(encoder: Any, name: str | None) -> str:
         constants = [c for c in code.co_consts if not hasattr(c, "co_code")]
         about += [code.co_code.hex(), repr(constants), repr(code.co_names)]
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
-
-
-def _batch(examples: list[Any]) -> Any:
-    """Examples that are arrays or tensors as one tensor; others as the list that they are."""
-    together = stacked(examples)
-    numbers = isinstance(together, np.ndarray) and together.dtype.kind in "fiub"
-    return torch.from_numpy(native(together)) if numbers else together
 
 
 def _tensor(rows: Any) -> Tensor:

@@ -19,17 +19,15 @@ Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 
 def on_device(examples: Any, labels: Any, device: torch.device) -> tuple[Inputs, Tensor]:
-    x = _stacked(examples)
+    x, given = _stacked(examples), as_array(labels, "labels")
     parts = parts_of(x)
-    given = as_array(labels, "labels")
     if given.dtype.kind not in "iub":
         raise InputError(f"labels must be whole numbers from 0, not {given.dtype}")
     y = torch.as_tensor(given.astype(np.int64))
     if not parts or not all(isinstance(part, Tensor) and part.ndim and part.layout == torch.strided for part in parts):
         raise InputError("examples must be arrays with one row per example")
-    n = len(parts[0])
-    if y.ndim not in (1, 2) or n != len(y) or 0 in y.shape[1:]:
-        found = f"{n} examples with labels of shape {tuple(y.shape)}"
+    if y.ndim not in (1, 2) or len(parts[0]) != len(y) or 0 in y.shape[1:]:
+        found = f"{len(parts[0])} examples with labels of shape {tuple(y.shape)}"
         raise InputError(f"{found}: one label per example is needed (or a row of 0 and 1)")
     if len(y) == 0:
         raise InputError("nothing to train on: 0 labelled examples")
@@ -79,8 +77,15 @@ def each(x: Inputs, change: Callable[[Tensor], Tensor]) -> Any:
     return tuple(change(part) for part in x) if isinstance(x, tuple) else change(x)
 
 
-#: what images of `uint8` are divided by
-WHITE = 255
+def _kind(model: nn.Module) -> torch.dtype:
+    """The network's floating type."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+
+
+def in_dtype_of(model: nn.Module, x: Inputs) -> Any:
+    """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
+    kind = _kind(model)
+    return each(x, lambda part: part.to(kind) if part.is_floating_point() else part)
 
 
 def take_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -99,10 +104,10 @@ def take_pixels(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 def _scale(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    kind = _kind(model)
 
     def scaled(x: Any) -> Any:
-        return x.to(kind) / WHITE if _is_pixels(x) else x
+        return x.to(kind) / 255 if _is_pixels(x) else x
 
     return tuple(scaled(x) for x in args), {name: scaled(x) for name, x in kwargs.items()}
 

@@ -40,7 +40,12 @@ def fit_model(trainer: Any, examples: Any, labels: IntArray, rng: np.random.Gene
     """A newly trained model. An estimator is cloned first, and every `random_state` in it is set from `rng`."""
     if not is_estimator(trainer):
         return trainer.fit(examples, labels, rng)
-    estimator = _cloned(trainer)
+    from sklearn.base import clone
+
+    try:
+        estimator = clone(trainer)
+    except RuntimeError:  # scikit-learn cannot clone some: CatBoost with a list of categories
+        estimator = type(trainer)(**copy.deepcopy(trainer.get_params(deep=False)))
     names = sorted(name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
     if names:  # CatBoost refuses even no parameters once it is fitted
         estimator.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
@@ -68,16 +73,6 @@ def lacks_labels(error: Exception) -> bool:
         return lacks_labels(error.__cause__)
     library = type(error).__module__.split(".")[0].lstrip("_")
     return not isinstance(error, BadgeError) and (isinstance(error, ValueError) or library in ("lightgbm", "catboost"))
-
-
-def _cloned(estimator: Any) -> Any:
-    """An unfitted estimator of the same parameters; scikit-learn cannot clone some (CatBoost with a list of categories)."""
-    from sklearn.base import clone
-
-    try:
-        return clone(estimator)
-    except RuntimeError:
-        return type(estimator)(**copy.deepcopy(estimator.get_params(deep=False)))
 
 
 def align(outputs: Outputs, model: Any, classes: int, multilabel: bool = False) -> Outputs:

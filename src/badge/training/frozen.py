@@ -66,7 +66,13 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0) -> tuple[LinearHead,
     x = x.detach().cpu().float()
     if not bool(x.isfinite().all()):
         raise InputError("the embeddings hold NaN or inf: the encoder fails on some examples")
-    seen, target = _classes(y) if y.ndim == 1 else (np.arange(y.shape[1]), y)
+    if y.ndim == 2:
+        seen, target = np.arange(y.shape[1]), y
+    else:
+        seen = np.unique(y).astype(np.int64)
+        if len(seen) == 1:  # one output would mean the sigmoid of a binary problem: the class gets a neighbour
+            seen = np.unique([seen[0], 1 if seen[0] == 0 else 0])
+        target = np.searchsorted(seen, y).astype(np.int64)
     mean = x.mean(dim=0)
     x = x - mean
     scale = float(x.square().mean().sqrt()) or 1.0
@@ -91,14 +97,6 @@ class Linear:
         head, iterations, accuracy = fit_linear(examples, labels, self.l2)
         self.last = Fit(iterations, 0, accuracy, "converged", time.perf_counter() - started)
         return head.eval()
-
-
-def _classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, Any]]:
-    """The classes of the head, ascending, and each label's place among them; one class alone gets a neighbour."""
-    seen = np.unique(labels).astype(np.int64)
-    if len(seen) == 1:  # one output would mean the sigmoid of a binary problem
-        seen = np.unique([seen[0], 1 if seen[0] == 0 else 0])
-    return seen, np.searchsorted(seen, labels).astype(np.int64)
 
 
 def _minimise(x: Tensor, y: Tensor, classes: int, l2: float) -> tuple[Tensor, Tensor, int]:
@@ -201,8 +199,8 @@ class Frozen(Linear):
         try:
             folder_for(folder)
         except WriteError as error:
-            way_out = "name another folder by Frozen(..., keep=)"
-            raise WriteError(f"{error}; embeddings are kept there", in_python=way_out) from error
+            why = f"{error}; embeddings are kept there"
+            raise WriteError(why, in_python="name another folder by Frozen(..., keep=)") from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
         kept = predict(
             Encoded(encoder, encoders.NoHead()),
@@ -215,11 +213,7 @@ class Frozen(Linear):
             progress=self.progress,
             out=folder,
         ).embeddings
-        if order is None:
-            return kept
-        rows = torch.empty_like(kept)
-        rows[torch.from_numpy(order)] = kept
-        return rows
+        return kept if order is None else kept[torch.from_numpy(np.argsort(order))]
 
     def join(self, model: LinearHead) -> nn.Module:
         """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared.
@@ -230,8 +224,7 @@ class Frozen(Linear):
         Returns:
             A network that takes raw examples and returns scores [n, classes].
         """
-        texts = True if self._reads is None else self._reads[0]
-        encoder, tokenizer = self._opened(texts)
+        encoder, tokenizer = self._opened(texts=self._reads is None or self._reads[0])
         return Encoded(encoder, model, tokenizer).eval()
 
     def _opened(self, texts: bool) -> tuple[nn.Module, Any]:
@@ -240,12 +233,13 @@ class Frozen(Linear):
             if self._reads is None or self._reads[0] != texts:
                 self._reads = (texts, *encoders.from_hf(self.encoder.removeprefix(HF), texts))
             return self._reads[1], self.tokenizer or self._reads[2]
-        if encoders.is_sentence_transformer(self.encoder):
-            sentences = encoders.Sentences(self.encoder)
-            return sentences, self.tokenizer or sentences.model.tokenize
-        if isinstance(self.encoder, nn.Module):
-            return self.encoder, self.tokenizer
-        return encoders.function_module(self.encoder)
+        if not isinstance(self.encoder, nn.Module):
+            return encoders.function_module(self.encoder)
+        if all(
+            callable(getattr(self.encoder, name, None)) for name in ("tokenize", "encode")
+        ):  # of sentence_transformers
+            return encoders.Sentences(self.encoder), self.tokenizer or self.encoder.tokenize
+        return self.encoder, self.tokenizer
 
 
 def _by_length(pool: Any) -> NDArray[np.int64] | None:

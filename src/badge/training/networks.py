@@ -96,8 +96,8 @@ def _channels_last(network: nn.Module) -> nn.Module:
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
-def _conv(inputs: int, outputs: int, bias: bool) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=bias), nn.BatchNorm2d(outputs), nn.ReLU()]
+def _conv(inputs: int, outputs: int, bias: bool, stride: int = 1) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias), nn.BatchNorm2d(outputs), nn.ReLU()]
 
 
 class _Block(nn.Module):
@@ -105,13 +105,7 @@ class _Block(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(outputs),
-            nn.ReLU(),
-            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(outputs),
-        )
+        self.body = nn.Sequential(*_conv(inputs, outputs, False, stride), *_conv(outputs, outputs, False)[:-1])
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
@@ -125,10 +119,10 @@ def _build_mlp(shape: tuple[int, ...], classes: int, width: int | None = None) -
 
 
 def _build_of_images(network: Build, shape: tuple[int, ...], classes: int, width: int = 64) -> nn.Module:
-    if not is_image(shape):
-        wanted = f"{network.__name__} needs images (channels, height, width)"
-        raise InputError(f"{wanted}, not examples of shape {shape}: use mlp")
-    return network(classes, shape[0], width)
+    if is_image(shape):
+        return network(classes, shape[0], width)
+    wanted = f"{network.__name__} needs images (channels, height, width)"
+    raise InputError(f"{wanted}, not examples of shape {shape}: use mlp")
 
 
 #: name -> build(shape, classes, width=...); the mlp has 256 hidden units for images and 1,024 for tables (the paper)

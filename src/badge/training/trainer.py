@@ -16,7 +16,7 @@ from badge.core.numbers import positive, whole
 from badge.core.threads import usable_device
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.inputs import bind, positional
-from badge.training.examples import Inputs, each, on_device, parts_of, take_pixels
+from badge.training.examples import Inputs, each, in_dtype_of, on_device, parts_of, take_pixels
 from badge.training.shallow import Shallow
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
@@ -115,7 +115,11 @@ class Trainer:
         x, y = on_device(examples, labels, self.device)
         cuda = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda), torch.enable_grad():
-            _seed(int(rng.integers(2**63)), self.device)
+            seed = int(rng.integers(2**63))  # not by `torch.manual_seed`, which would touch every CUDA device
+            torch.default_generator.manual_seed(seed)
+            if cuda:
+                with torch.cuda.device(self.device):
+                    torch.cuda.manual_seed(seed)
             model, epochs, restarts, accuracy = self._attempts(x, y)
         if not all(bool(p.isfinite().all()) for p in model.parameters()):
             raise ModelError(f"training diverged to NaN or inf in {epochs} epochs: lower lr (now {self.lr:g})")
@@ -131,7 +135,7 @@ class Trainer:
         while True:
             model = self._new_model()
             take_pixels(model, *_arguments(model, each(x, lambda part: part[:2])))
-            inputs = _in_dtype_of(model, x)
+            inputs = in_dtype_of(model, x)
             shallow = Shallow.of(model, inputs, y, self.lr)
             weights = [p for p in model.parameters() if p.requires_grad]
             adam = torch.optim.Adam(weights, lr=self.lr, fused=self.device.type in ("cpu", "cuda"))
@@ -159,22 +163,13 @@ class Trainer:
         return model.to(self.device).train()
 
 
-def _seed(seed: int, device: torch.device) -> None:
-    """Seeds the CPU and `device`, unlike `torch.manual_seed`, which would touch every CUDA device."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
-
-
 def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Tensor, batches: list[Tensor]) -> float:
     """One pass over the batches; the accuracy counted on the way, each minibatch before its own step."""
     correct = torch.zeros((), dtype=torch.int64, device=y.device)
     classes = int(y.max()) + 1 if y.ndim == 1 else y.shape[1]
     for batch in batches:
         target = y.index_select(0, batch)
-        scores = _scores(model, each(x, partial(torch.index_select, dim=0, index=batch)))
-        _check_scores(scores, classes, y.ndim > 1)
+        scores = _scores(model, each(x, partial(torch.index_select, dim=0, index=batch)), classes, y.ndim > 1)
         optimizer.zero_grad()
         _loss(scores, target).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -190,23 +185,17 @@ def _loss(scores: Tensor, target: Tensor) -> Tensor:
     return binary_cross_entropy_with_logits(scores, target.to(scores.dtype), reduction="sum") / len(target)
 
 
-def _scores(model: nn.Module, x: Inputs) -> Any:
+def _scores(model: nn.Module, x: Inputs, classes: int, labels: bool) -> Tensor:
+    """What the network returns, checked; `labels`: multi-label."""
     try:
         args, named = _arguments(model, x)
-        return model(*args, **named)
+        scores: Any = model(*args, **named)
     except BadgeError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         whole = any(not part.is_floating_point() for part in parts_of(x))
         hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in str(error))
         raise ModelError(f"the network cannot be run on the examples: {error}{hint}") from error
-
-
-def _arguments(model: nn.Module, x: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return ((x,), {}) if isinstance(x, Tensor) else bind(model, x, positional(model))
-
-
-def _check_scores(scores: Any, classes: int, labels: bool) -> None:
     if not isinstance(scores, Tensor) or scores.ndim != 2:
         shape = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
         raise ModelError(f"the network must return raw scores [n, classes], not {shape}")
@@ -214,6 +203,11 @@ def _check_scores(scores: Any, classes: int, labels: bool) -> None:
         raise ModelError(f"the network has {scores.shape[1]} outputs, but labels go up to {classes - 1}")
     if labels and scores.shape[1] != classes:
         raise ModelError(f"the network has {scores.shape[1]} outputs for {classes} labels: one for each is needed")
+    return scores
+
+
+def _arguments(model: nn.Module, x: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return ((x,), {}) if isinstance(x, Tensor) else bind(model, x, positional(model))
 
 
 def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
@@ -222,10 +216,3 @@ def _batches(n: int, batch_size: int, device: torch.device) -> list[Tensor]:
     if len(batches) > 1 and len(batches[-1]) == 1:  # BatchNorm cannot be trained on one example
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
-
-
-def _in_dtype_of(model: nn.Module, x: Inputs) -> Inputs:
-    """`x` in the network's floating type; whole numbers stay, because they are token numbers."""
-    kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    inputs: Inputs = each(x, lambda part: part.to(kind) if part.is_floating_point() else part)
-    return inputs
