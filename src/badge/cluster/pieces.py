@@ -35,11 +35,6 @@ class Plan:
     names: NDArray[Any] | None = None
 
 
-def is_ray_dataset(dataset: Any) -> bool:
-    library = sys.modules.get("ray.data")
-    return library is not None and isinstance(dataset, library.Dataset)
-
-
 @contextmanager
 def quiet_in_order(dataset: Any) -> Iterator[None]:
     """The data set gives its rows in their order, and Ray Data says nothing but errors."""
@@ -57,7 +52,9 @@ def quiet_in_order(dataset: Any) -> Iterator[None]:
 
 def plan(ray: Any, dataset: Any, id: str | None) -> Plan:
     """What is known of a pool or a data set before work starts."""
-    return plan_dataset(ray, dataset, id) if is_ray_dataset(dataset) else plan_pool(dataset, id)
+    library = sys.modules.get("ray.data")
+    of_ray = library is not None and isinstance(dataset, library.Dataset)
+    return plan_dataset(ray, dataset, id) if of_ray else plan_pool(dataset, id)
 
 
 def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
@@ -74,11 +71,11 @@ def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
         raise InputError(f"a ray.data.Dataset has no positions: name its rows by id=, one of its columns {columns}")
     if id not in columns:
         raise InputError(f"the data set has no column {id!r} to name its rows by; it has {columns}")
-    if not [name for name in columns if name != id and name not in LABEL_KEYS]:
+    if {id, *LABEL_KEYS}.issuperset(columns):
         raise InputError(f"the data set has no column for the model beside {id!r}: it has {columns}")
     with quiet_in_order(dataset):
         rows, names = check_names(ray, dataset.select_columns([id]).to_arrow_refs(), id)
-    first = {name: values for name, values in first.items() if name != id}
+    del first[id]
     size = sum(getattr(values, "nbytes", 64) for values in first.values())
     return Plan(rows, f"{rows}:{names}", inputs_of(first), size, dataset=dataset)
 
@@ -141,9 +138,6 @@ class Mapped:
         order = "C" if array.flags.c_contiguous else "F"
         return cls(str(array.filename), array.dtype, array.shape, array.offset, order)
 
-    def open(self) -> np.memmap[Any, Any]:
-        return np.memmap(self.file, self.dtype, "r", self.offset, self.shape, self.order)
-
 
 @dataclass(frozen=True)
 class Light:
@@ -174,7 +168,7 @@ def light(rows: Any) -> Any:
 def piece(pool: Any, a: int, b: int) -> Any:
     """The rows a to b of a pool, as a pool."""
     if isinstance(pool, Mapped):
-        pool = pool.open()
+        pool = np.memmap(pool.file, pool.dtype, "r", pool.offset, pool.shape, pool.order)
     if isinstance(pool, DataLoader):
         rows = Subset(pool.dataset, range(a, b))
         return DataLoader(rows, batch_size=pool.batch_size, collate_fn=pool.collate_fn)

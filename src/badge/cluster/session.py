@@ -46,9 +46,18 @@ class Wait:
         self.home = ray.get_runtime_context().get_node_id()
 
     def look(self, what: str) -> None:
-        """End the wait for `what` if nothing can come any more; warn from time to time that it goes on."""
-        self._look_at_nodes()
-        now = time.monotonic()
+        """End the wait for `what` if nothing can come any more; warn from time to time that it goes on.
+
+        Sockets are asked first: Ray notices a death late, and ends this process when the node of this process dies.
+        """
+        head, now = self.ray.get_runtime_context().gcs_address, time.monotonic()
+        nodes = {node["NodeID"]: node for node in self.ray.nodes()} if answers_at(*head.rsplit(":", 1)) else {}
+        if self.home not in nodes or not _up(nodes[self.home]):
+            raise ClusterError(GONE)
+        alone = not any(node["Resources"].get("CPU") and _up(node) for node in nodes.values())
+        self.alone_since = min(self.alone_since, now) if alone else float("inf")
+        if now - self.alone_since > PATIENCE_SECONDS:
+            raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
         waited = f"{now - self.started:.0f} s"
         if now - self.started > self.limit:
             raise ClusterError(f"waited {waited} for {what} of the Ray cluster: {self.way_out}")
@@ -63,19 +72,6 @@ class Wait:
             _homes[self.home] = node["NodeManagerAddress"], node["NodeManagerPort"]
         if not answers_at(*_homes[self.home]):
             raise ClusterError(GONE)
-
-    def _look_at_nodes(self) -> None:
-        """Ask the sockets first: Ray notices a death late, and ends this process when the node of this process dies."""
-        head = self.ray.get_runtime_context().gcs_address
-        nodes = {node["NodeID"]: node for node in self.ray.nodes()} if answers_at(*head.rsplit(":", 1)) else {}
-        if self.home not in nodes or not _up(nodes[self.home]):
-            raise ClusterError(GONE)
-        if any(node["Resources"].get("CPU") and _up(node) for node in nodes.values()):
-            self.alone_since = float("inf")
-            return
-        self.alone_since = min(self.alone_since, time.monotonic())
-        if time.monotonic() - self.alone_since > PATIENCE_SECONDS:
-            raise ClusterError(f"no node of the Ray cluster is left that could compute: {AGAIN}")
 
 
 def get(ray: Any, refs: list[Any], what: str) -> list[Any]:

@@ -43,9 +43,7 @@ class Exact:
     def sq_dists(self, i: Tensor, other: Exact, j: Tensor) -> Tensor:
         """‖x_i − y_j‖² of each pair of places, a bounded number at a time."""
         size = PAIRS if i.device.type == "cpu" else PAIRS_THERE
-        parts = [_pairs(self[i[s : s + size]], other[j[s : s + size]]) for s in range(0, len(i), size)]
-        if not parts:
-            return self.rows.factors[0].new_empty(0, dtype=torch.float64)
+        parts = [_pairs(self[a], other[b]) for a, b in zip(torch.split(i, size), torch.split(j, size), strict=True)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def among(self) -> Tensor:

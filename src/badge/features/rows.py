@@ -139,17 +139,17 @@ class Features:
 
     def narrowed(self, ids: Remaining) -> Features:
         """The features of the rows `ids`; nothing is read."""
-        some = copy(self)
-        some.factors = tuple(narrowed(f, ids) for f in self.factors)
-        some.norms = None if self.norms is None else narrowed(self.norms, ids)
-        vars(some).pop("sq_norms", None)
-        return some
+        norms = None if self.norms is None else narrowed(self.norms, ids)
+        return self._other(factors=tuple(narrowed(f, ids) for f in self.factors), norms=norms)
 
     def double(self) -> Features:
         """The same rows, read in float64."""
+        return self._other(wide=True)
+
+    def _other(self, **changed: Any) -> Features:
         some = copy(self)
-        some.wide = True
         vars(some).pop("sq_norms", None)
+        vars(some).update(changed)
         return some
 
     @property

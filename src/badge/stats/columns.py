@@ -84,8 +84,7 @@ def _check(columns: Mapping[str, NDArray[Any]]) -> None:
         if (columns[name] < lowest).any():
             raise InputError(f"{name} must be ≥ {lowest}; the smallest is {columns[name].min()}")
     accuracy = columns["test_accuracy"]
-    outside = np.flatnonzero((accuracy < 0) | (accuracy > 1))
-    if len(outside):
+    if len(outside := np.flatnonzero((accuracy < 0) | (accuracy > 1))):
         found = f"row {outside[0] + 1} has {accuracy[outside[0]]} (divide percentages by 100)"
         raise InputError(f"test_accuracy must lie between 0 and 1; {found}")
 

@@ -62,11 +62,8 @@ def write(results: Results, path: str | Path) -> None:
 
 
 def _csv(columns: dict[str, NDArray[Any]]) -> bytes:
-    cells = [
-        [safe(text) for text in column.tolist()] if name in TEXT
-        else column.tolist() if name in REQUIRED else [_cell(value) for value in column.tolist()]
-        for name, column in columns.items()
-    ]  # fmt: skip
+    how = dict.fromkeys(TEXT, safe) | dict.fromkeys(OPTIONAL, _cell)
+    cells = [map(how[name], column.tolist()) if name in how else column.tolist() for name, column in columns.items()]
     text = StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -86,9 +83,8 @@ def load_parquet(path: Path) -> Results:
     pa, parquet = _pyarrow("reading parquet")
     try:
         table = parquet.read_table(path)
-        known = [name for name in (*REQUIRED, *OPTIONAL) if name in table.column_names]
         columns: dict[str, Any] = {}
-        for name in known:
+        for name in (name for name in (*REQUIRED, *OPTIONAL) if name in table.column_names):
             column = table[name].cast(pa.string() if name in TEXT else pa.float64())
             columns[name] = [str(text) for text in column.to_pylist()] if name in TEXT else column.to_numpy()
     except Exception as error:
@@ -119,17 +115,19 @@ def load_csv(path: Path, progress: bool) -> Results:
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
         if missing := [name for name in REQUIRED if name not in header]:
-            raise InputError(
-                f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-                f"needed: {', '.join(REQUIRED)}; found: {', '.join(header) or 'nothing'}"
-            )
+            lacking = f"column{'s' * (len(missing) > 1)} {', '.join(missing)}; needed: {', '.join(REQUIRED)}"
+            raise InputError(f"{path} lacks the {lacking}; found: {', '.join(header) or 'nothing'}")
         known = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
         if doubled := [name for name in known if header.count(name) > 1]:
             raise InputError(f"{path} has the column {doubled[0]} {header.count(doubled[0])} times")
         pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in known}
         rows, before = (row for row in reader if row), 0
         while piece := list(islice(rows, PIECE)):  # transposing hundreds of thousands of rows at once is slow
-            for name, cells in _columns_of(piece, header, path, before).items():
+            for number, row in enumerate(piece, start=before + 1):
+                if len(row) != len(header):
+                    found = f"row {number} after the header has {len(row)} cells, the header {len(header)}"
+                    raise InputError(f"{path}: {found}")
+            for name, cells in zip(header, zip(*piece, strict=True), strict=True):
                 if name in TEXT:
                     pieces[name].append(np.array([as_meant(cell.strip()) for cell in cells]))
                 elif name in known:
@@ -139,13 +137,6 @@ def load_csv(path: Path, progress: bool) -> Results:
     if not before:
         raise InputError(f"{path} has a header and no rows")
     return Results.of({name: np.concatenate(arrays) for name, arrays in pieces.items()})
-
-
-def _columns_of(rows: list[list[str]], header: list[str], path: Path, before: int) -> dict[str, tuple[str, ...]]:
-    for number, row in enumerate(rows, start=before + 1):
-        if len(row) != len(header):
-            raise InputError(f"{path}: row {number} after the header has {len(row)} cells, the header {len(header)}")
-    return dict(zip(header, zip(*rows, strict=True), strict=True))
 
 
 def _numbers(cells: tuple[str, ...], what: str, before: int) -> NDArray[np.float64]:

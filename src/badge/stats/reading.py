@@ -107,10 +107,9 @@ def _load_journals(files: list[Path], progress: bool) -> Results:
             start = _add_journal(path, columns, notes)
             starts += [start] if start else []
             advance(1)
-    if failures := sum(note.topic == FAILED for note in notes):
-        count = f"{failures:,} of {len(files):,} journals"
-        text = f"{count}; what they did before that counts, and the same command tries them again"
-        notes.insert(next(i for i, note in enumerate(notes) if note.topic == FAILED), Note(FAILED, text))
+    if failures := [i for i, note in enumerate(notes) if note.topic == FAILED]:
+        text = "journals; what they did before that counts, and the same command tries them again"
+        notes.insert(failures[0], Note(FAILED, f"{len(failures):,} of {len(files):,} {text}"))
     if not columns["data"]:
         count = f"{len(files)} journal{'s' * (len(files) > 1)}"
         raise DataError(f"no finished round in {count} ({files[0]} …): nothing to report yet")

@@ -94,8 +94,7 @@ class Results:
 
     def __repr__(self) -> str:
         counts = {"run": self.runs, "strategy": self.strategies, "setting": self.settings, "row": self.labels}
-        pairs = [(noun, len(found)) for noun, found in counts.items()]
-        said = [f"{n:,} {noun}{'s' * (n != 1)}".replace("ys", "ies") for noun, n in pairs]
+        said = [f"{len(n):,} {noun}{'s' * (len(n) != 1)}".replace("ys", "ies") for noun, n in counts.items()]
         return f"Results({said[0]} of {said[1]} in {said[2]}, {said[3]})"
 
     @cached_property
@@ -104,10 +103,10 @@ class Results:
         columns = [getattr(self, name) for name in RUN]
         starts = np.flatnonzero(changes(columns))
         ends = [*starts[1:].tolist(), len(self)]
-        keys = zip(*(column[starts].tolist() for column in columns), strict=True)
+        keys = zip(*(column[starts].tolist() for column in columns), starts.tolist(), ends, strict=True)
         return tuple(
             Run(Setting(data, model, size), strategy, seed, slice(start, end))
-            for (data, model, size, strategy, seed), start, end in zip(keys, starts.tolist(), ends, strict=True)
+            for data, model, size, strategy, seed, start, end in keys
         )
 
     @cached_property
@@ -132,9 +131,7 @@ class Results:
     @cached_property
     def completeness(self) -> Mapping[str, str]:
         """The part of each data set that was used, e.g. "20,000 of 50,000"; only for sets with results that state it."""
-        rows, total = self.optional.get("rows"), self.optional.get("total_rows")
-        if rows is None or total is None:
-            return {}
+        rows, total = self.column("rows"), self.column("total_rows")
         said: dict[str, set[tuple[int, int]]] = defaultdict(set)
         for run in self.runs:
             used, whole = rows[run.rows.start], total[run.rows.start]

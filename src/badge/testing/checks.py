@@ -28,11 +28,6 @@ def made(n: int, c: int = 4, d: int = 6, seed: int = 0, dtype: Any = np.float32)
     return Outputs(p.astype(dtype), rng.normal(size=(n, d)).astype(dtype))
 
 
-def _one_long() -> Outputs:
-    """Nine gradients of zero, and one that is not."""
-    return Outputs(np.concatenate([np.tile([[1.0, 0.0]], (9, 1)), [[0.5, 0.5]]]), np.ones((10, 3)))
-
-
 #: name -> what makes the pool, and k
 POOLS: dict[str, tuple[Callable[[], Outputs], int]] = {
     "ordinary": (lambda: made(50), 7),
@@ -50,7 +45,7 @@ POOLS: dict[str, tuple[Callable[[], Outputs], int]] = {
     "zero gradients": (lambda: Outputs(np.tile([[1.0, 0.0, 0.0]], (12, 1)), np.ones((12, 3))), 5),
     "zero embeddings": (lambda: Outputs(np.full((12, 4), 0.25), np.zeros((12, 3))), 11),
     "zero embeddings, k = N": (lambda: Outputs(np.full((12, 4), 0.25), np.zeros((12, 3))), 12),
-    "one gradient is not zero": (_one_long, 4),
+    "one gradient is not zero": (lambda: Outputs([[1.0, 0.0]] * 9 + [[0.5, 0.5]], np.ones((10, 3))), 4),
     "wide": (lambda: made(20, c=3, d=300), 20),
 }
 
@@ -177,8 +172,14 @@ def check_strategy(
         subject.positions(select_from(pool, 5, deepcopy(found)), 5, 40, "without labelled examples")
     for k in _WRONG_K:
         subject.must_refuse(f"k = {k!r} of 40", select_from, pool, k, found, 0, pool[:1])
-    if isinstance(found, Stateful):
-        _check_memory(subject, found, pool)
+    if isinstance(found, Stateful):  # a copy restored from `state()` picks as the strategy itself does
+        one, other = deepcopy(found), deepcopy(found)
+        ids = one(pool, 5, np.random.default_rng(0), labeled=pool[:1])
+        one.picked(ids)
+        one.observe(ids, np.arange(5) % 2 == 0)
+        other.restore(json.loads(json.dumps(one.state())))
+        picks, again = (s(pool, 5, np.random.default_rng(1), labeled=pool[:1]) for s in (one, other))
+        subject.same(picks, again, "restored from its state")
     if law is not None:
         labeled = SMALL[:1] if said.labeled == "required" else None
         subject.follows(law(SMALL, 2), draws, lambda rng: choose(Request.of(found, 2, 5, rng, labeled), SMALL))
@@ -246,17 +247,6 @@ class _Subject:
         ordered = any(list(picks) != sorted(picks) for picks in law)
         p = chi_square(counts if ordered else as_sets(counts), law)
         assert p > LEAST, f"{self.name}: {draws} draws of 2 from 5 rows do not follow the law (chi-square p = {p:.1e})"
-
-
-def _check_memory(subject: _Subject, strategy: Any, pool: Outputs) -> None:
-    """A copy restored from `state()` picks as the strategy itself does."""
-    one, other = deepcopy(strategy), deepcopy(strategy)
-    ids = one(pool, 5, np.random.default_rng(0), labeled=pool[:1])
-    one.picked(ids)
-    one.observe(ids, np.arange(5) % 2 == 0)
-    other.restore(json.loads(json.dumps(one.state())))
-    picks, again = (s(pool, 5, np.random.default_rng(1), labeled=pool[:1]) for s in (one, other))
-    subject.same(picks, again, "restored from its state")
 
 
 def _name(function: Any) -> str:
