@@ -91,10 +91,9 @@ def _figure(plot_inches: float, top: float, bottom: float, left: float, right: f
 
 
 def _draw_lines(drawing: Lines) -> Figure:
-    names = [line.strategy for line in drawing.lines]
-    longest = max(map(len, names), default=0)
+    longest = max((len(line.strategy) for line in drawing.lines), default=0)
     columns = 4 if longest <= 8 else 3 if longest <= 14 else 2 if longest <= 25 else 1
-    rows = math.ceil(len(names) / columns)
+    rows = math.ceil(len(drawing.lines) / columns)
     figure, axes = _figure(2.4, top=0.34, bottom=0.56 + 0.21 * rows, left=0.7)
     fill(axes, drawing)
     figure.legend(
@@ -120,9 +119,7 @@ def fill(axes: Axes, drawing: Lines) -> None:
     elif not drawing.steps and max(abs(edge) for edge in axes.get_ylim()) >= 1e4:
         axes.yaxis.set_major_formatter(lambda value, _: _thousands(value))
     if drawing.window is not None:
-        x0, x1, y0, y1 = drawing.window
-        axes.set_xlim(x0, x1)
-        axes.set_ylim(y0, y1)
+        axes.set(xlim=drawing.window[:2], ylim=drawing.window[2:])
     if not drawing.steps:
         axes.xaxis.set_major_formatter(lambda value, _: _thousands(value))
     axes.locator_params(axis="x", nbins=6)
@@ -170,6 +167,8 @@ def _thousands(value: float) -> str:
 
 def _draw_heat(drawing: Heat) -> Figure:
     """The matrix with a number in every cell, and below it, set apart, the column averages."""
+    from matplotlib.patches import Rectangle
+
     matrix = drawing.matrix
     matrix = matrix._replace(strategies=tuple(_short(name, 15) for name in matrix.strategies))
     size = len(matrix.strategies)
@@ -181,30 +180,22 @@ def _draw_heat(drawing: Heat) -> Figure:
     top = 0.46 + (0.085 if upright else 0.058) * max(len(name) for name in matrix.strategies)
     figure, axes = _figure(side * (size + 1.25), top=top, bottom=0.1, left=left, right=WIDTH - left - side * size)
     bound = max(matrix.settings, 1)
-    for i, row in enumerate((*matrix.values, matrix.averages)):
-        for j, value in enumerate(row):
-            _draw_cell(axes, j, i if i < size else size + 0.25, float(value), bound, i == j, 9.5 if size < 8 else 8)
-    axes.set_xlim(0, size)
-    axes.set_ylim(size + 1.25, 0)
+    for (i, j), value in np.ndenumerate(np.vstack([matrix.values, matrix.averages])):
+        x, y, share = j, i if i < size else size + 0.25, min(value / bound, 1.0)
+        fill_of = (*FILL, 0.05 + 0.95 * share)
+        axes.add_patch(Rectangle((x + 0.02, y + 0.02), 0.96, 0.96, facecolor=fill_of, linewidth=0))
+        text = "–" if i == j else "0" if value == 0 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
+        look_of: dict[str, Any] = {"size": 9.5 if size < 8 else 8, "color": "#ffffff" if share > 0.7 else INK}
+        axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", **look_of)
+    axes.set(xlim=(0, size), ylim=(size + 1.25, 0))
     turned: dict[str, Any] = {"rotation": 90} if upright else {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
     axes.set_xticks(np.arange(size) + 0.5, matrix.strategies, **turned)
     axes.set_yticks([*(np.arange(size) + 0.5), size + 0.75], [*matrix.strategies, "average"])
     axes.tick_params(length=0, labeltop=True, labelbottom=False, top=False, bottom=False)
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     figure.text(0.1 / WIDTH, 1 - 0.08 / figure.get_figheight(), drawing.title, va="top", size=10.5)
     return figure
-
-
-def _draw_cell(axes: Axes, x: float, y: float, value: float, bound: float, blank: bool, size: float) -> None:
-    from matplotlib.patches import Rectangle
-
-    share = min(value / bound, 1.0)
-    axes.add_patch(Rectangle((x + 0.02, y + 0.02), 0.96, 0.96, facecolor=(*FILL, 0.05 + 0.95 * share), linewidth=0))
-    text = "–" if blank else "0" if value == 0 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
-    colour = "#ffffff" if share > 0.7 else INK
-    axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", size=size, color=colour)
 
 
 def _draw_dots(drawing: Dots) -> Figure:
@@ -228,12 +219,17 @@ def _draw_dots(drawing: Dots) -> Figure:
         axes.plot([median], [i], style.marker, color=style.colour, markersize=7, markeredgecolor=INK)
         missed = len(ratios) - len(reached)
         text = f"{entry[0]:.2f}" if math.isfinite(entry[0]) else "never"
+        text += f"  ({missed} never)" if missed and math.isfinite(entry[0]) else ""
         axes.annotate(
-            text + (f"  ({missed} never)" if missed and math.isfinite(entry[0]) else ""), (1.0, i),
-            xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center", size=9.5,
-        )  # fmt: skip
-    axes.set_xlim(low, high)
-    axes.set_ylim(rows - 0.45, -0.55)
+            text,
+            (1.0, i),
+            (6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            size=9.5,
+        )
+    axes.set(xlim=(low, high), ylim=(rows - 0.45, -0.55))
     axes.set_yticks(range(rows), names)
     ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50) if low <= t <= high]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
