@@ -11,9 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from badge.core.catalog import REFERENCE
-from badge.report.drawings import Lines
+from badge.report.drawings import RC, Lines
 from badge.report.figures import WIDTH, fill
-from badge.report.style import RC
 from badge.stats import labels_to_reach
 
 __all__ = ["headline", "panels"]

@@ -6,9 +6,8 @@ import numpy as np
 
 import badge
 from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES
-from badge.report.drawings import Line, thinned, zoom_window
+from badge.report.drawings import Line, look, thinned, zoom_window
 from badge.report.saving import inline
-from badge.report.style import look
 
 
 def test_every_strategy_has_a_look_of_its_own() -> None:

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 import badge
 from badge.errors import ModelError
 from badge.training.networks import mlp
-from badge.training.shallow import Shallow
-from badge.training.trainer import _batches, _epoch
+from badge.training.trainer import Shallow, _batches, _epoch
 
 
 def labelled(n: int = 150, columns: int = 6, classes: int = 4) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,7 @@ import numpy as np
 
 from badge.core.importing import needs
 from badge.errors import InputError
-from badge.report.drawings import Dots, Drawing, Heat, Line, Lines, accuracy_lines, thinned
-from badge.report.style import INK, RC, look
+from badge.report.drawings import INK, RC, Dots, Drawing, Heat, Line, Lines, accuracy_lines, look, thinned
 from badge.stats import Results, Setting
 from badge.stats.results import compared
 

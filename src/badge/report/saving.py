@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from badge.core.writing import folder_for, replacing
 from badge.errors import InputError
-from badge.report.drawings import Drawing
+from badge.report.drawings import INK, RC, Drawing
 from badge.report.figures import draw
-from badge.report.style import INK, RC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
