@@ -76,9 +76,8 @@ class Display:
         self.failed += outcome.error is not None
         if skipped:
             return
-        how = f"failed: {outcome.error}" if outcome.error else ""
-        if numbers and not outcome.error:
-            how = f"{numbers[0]:,} labels, test accuracy {numbers[2]:.4f}"
+        well = f"{numbers[0]:,} labels, test accuracy {numbers[2]:.4f}" if numbers else ""
+        how = f"failed: {outcome.error}" if outcome.error else well
         self._say(f"[{self.done}/{self.total}] {outcome.cell.name}: {how}")
 
     def left(self) -> str:
@@ -98,8 +97,9 @@ class Display:
         skipped = f", {self.skipped} of them before" if self.skipped else ""
         failed = f", {self.failed} failed" if self.failed else ""
         table = Table(title=f"{self.done} of {self.total} cells{skipped}{failed}; {self.left()}", title_justify="left")
-        for name in ("cell", "labels", "test accuracy"):
-            table.add_column(name, justify="left" if name == "cell" else "right")
+        table.add_column("cell")
+        table.add_column("labels", justify="right")
+        table.add_column("test accuracy", justify="right")
         for cell, (labels, total, accuracy) in self.running.items():
             table.add_row(Text(cell.name), f"{labels:,} / {total:,}", f"{accuracy:.4f}")
         return table
@@ -121,17 +121,15 @@ def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
     groups: dict[tuple[str, str, str, str], list[tuple[int, float]]] = {}
     for cell in cells:
         path = journal_path(cell, folder)
-        rounds = [one for one in records_of(path) if isinstance(one, Round)] if path.exists() else []
-        if rounds:
+        if rounds := [one for one in records_of(path) if isinstance(one, Round)] if path.exists() else []:
             key = (cell.data, cell.shown_model, f"{cell.batch_size:,}", cell.strategy)
             groups.setdefault(key, []).append((rounds[-1].labels, rounds[-1].test_accuracy))
     rows = []
     for key, ends in groups.items():
         accuracies = [accuracy for _, accuracy in ends]
-        error = statistics.stdev(accuracies) / len(accuracies) ** 0.5 if len(accuracies) > 1 else float("nan")
+        spread = f" ± {statistics.stdev(accuracies) / len(accuracies) ** 0.5:.4f}" if len(accuracies) > 1 else ""
         labels = sorted({labels for labels, _ in ends})
         span = f"{labels[0]:,}" if len(labels) == 1 else f"{labels[0]:,} to {labels[-1]:,}"
-        spread = f" ± {error:.4f}" if len(accuracies) > 1 else ""
         rows.append([*key, str(len(ends)), span, f"{statistics.fmean(accuracies):.4f}{spread}"])
     return text_table(["data", "model", "batch", "strategy", "seeds", "labels", "test accuracy"], rows)
 

@@ -189,14 +189,13 @@ def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | No
         return None
     heights = np.array([line.y[np.searchsorted(line.x, grid)] for line in lines])
     errors = np.log(np.maximum(100.0 - heights, 0.1))
-    spread = errors.max(axis=0) - errors.min(axis=0)
-    padded = np.pad(spread, 2, mode="edge")
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
+    spread = np.ptp(errors, axis=0)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(spread, 2, mode="edge"), 5), axis=1)
     apart = np.flatnonzero(smooth >= smooth.max() / 2)
     first, last = max(int(apart[0]), 1), int(apart[-1])
     if last <= first:
         first, last = max(first - 1, 0), min(last + 1, len(grid) - 1)
-    apart_by = heights.max(axis=0) - heights.min(axis=0)
+    apart_by = np.ptp(heights, axis=0)
     for start in range(first, last - 2):
         if np.ptp(heights[:, start : last + 1]) <= STEEP * np.median(apart_by[start : last + 1]):
             first = start

@@ -40,7 +40,8 @@ def svg_text(figure: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = _in_tags(text, lambda tag: re.sub(r"(-?\d+\.\d\d)\d+", r"\1", tag))
-    text = re.sub(r' d="[^"]{400,}"', _to_tenths, text)  # curves, not markers
+    tenths = partial(re.sub, r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}")
+    text = re.sub(r' d="[^"]{400,}"', lambda path: tenths(path[0]), text)  # curves, not markers
     text = re.sub(r"\s*\n\s*", "\n", text).replace("\nL ", "L").replace("\nz", "z")
     return text.replace("'DejaVu Sans'", FONTS)
 
@@ -48,10 +49,6 @@ def svg_text(figure: Figure) -> str:
 def _in_tags(svg: str, change: Callable[[str], str]) -> str:
     """Change the tags and not the words between them: a strategy may be called v0.123456."""
     return re.sub(r"<[^>]*>", lambda tag: change(tag[0]), svg)
-
-
-def _to_tenths(path: re.Match[str]) -> str:
-    return re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", path[0])
 
 
 def inline(svg: str, name: str, label: str) -> str:

@@ -83,8 +83,7 @@ def label_budgets(results: Results, setting: Setting) -> Budgets:
     check_setting(results, setting)
     if setting not in results.settings:
         raise InputError(f"there are no results of {setting}; there are of {'; '.join(map(str, results.settings[:5]))}")
-    runs = [run for (where, _), runs in results.by_strategy.items() if where == setting for run in runs]
-    smallest = int(min(results.labels[run.rows.start] for run in runs))
+    smallest = min(int(results.labels[run.rows.start]) for run in results.runs if run.setting == setting)
     curve = learning_curve(results, setting, REFERENCE)
     if not curve.seeds:
         return Budgets(setting, smallest, None, (), f"there is no {REFERENCE} to take n₀ from")

@@ -1,5 +1,6 @@
 """Labels saved: the number of labels that a strategy needs for `rand`'s final accuracy."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -96,8 +97,8 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
             if name != REFERENCE and (setting, name) in results.by_strategy:
                 saving = _saving(results, setting, name, notes)
                 savings += [] if saving is None else [saving]
-    everywhere = [{s.setting for s in savings if s.strategy == name} for name in names if name != REFERENCE]
-    shared = set.intersection(*(found for found in everywhere if found)) if any(everywhere) else set()
+    everywhere = [found for name in names if (found := {s.setting for s in savings if s.strategy == name})]
+    shared = set.intersection(*everywhere) if everywhere else set()
     of = {name: [s for s in savings if s.strategy == name and s.setting in shared] for name in names}
     medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in of.items() if found)
     return LabelsSaved(tuple(savings), medians, tuple(notes))
@@ -106,9 +107,8 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
 def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) -> Saving | None:
     ours, base = learning_curve(results, setting, name), learning_curve(results, setting, REFERENCE)
     seeds = sorted(set(ours.seeds) & set(base.seeds))
-    mine = ours.values[[ours.seeds.index(s) for s in seeds]]
-    theirs = base.values[[base.seeds.index(s) for s in seeds]]
-    mine_at, theirs_at = ~np.isnan(mine).any(axis=0), ~np.isnan(theirs).any(axis=0)
+    mine, theirs = (curve.values[[curve.seeds.index(s) for s in seeds]] for curve in (ours, base))
+    mine_at, theirs_at = (~np.isnan(values).any(axis=0) for values in (mine, theirs))
     if not seeds or not mine_at.any() or not theirs_at.any():
         notes.append(Note("left out of labels saved", f"{setting}: {name} and {REFERENCE} share no seed"))
         return None
@@ -152,14 +152,13 @@ def t_interval(logs: Floats) -> tuple[float, float]:
 
 def _median(savings: list[Saving], rng: np.random.Generator) -> Saving:
     """The median of the settings' ratios, where one that is not reached counts as inf; its interval over the data sets."""
-    groups: dict[str, list[float]] = {}
+    groups: dict[str, list[float]] = defaultdict(list)
     for saving in savings:
         assert saving.setting is not None
-        groups.setdefault(saving.setting.data, []).append(saving.ratio)
-    ratio = float(np.median([saving.ratio for saving in savings]))
+        groups[saving.setting.data].append(saving.ratio)
+    ratio, sets = float(np.median([saving.ratio for saving in savings])), list(groups.values())
     low = high = np.nan
-    if len(groups) >= FEWEST_DATA_SETS:
-        sets = list(groups.values())
+    if len(sets) >= FEWEST_DATA_SETS:
         picks = rng.integers(len(sets), size=(DRAWS, len(sets)))
         draws = [np.median([value for i in row for value in sets[i]]) for row in picks.tolist()]
         edge = (1 - CONFIDENCE) / 2
