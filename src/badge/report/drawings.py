@@ -152,16 +152,11 @@ def thinned(line: Line) -> Line:
 
 def mean_lines(means: Mapping[str, Mean], scale: float = 1.0) -> tuple[Line, ...]:
     """The curve of each strategy that has a mean, with its standard error; infinite means are gaps."""
-    return tuple(
-        Line(
-            strategy,
-            mean.labels.astype(np.float64),
-            np.where(np.isfinite(mean.mean), mean.mean, np.nan) * scale,
-            np.nan_to_num(mean.error) * scale,
-        )
-        for strategy, mean in means.items()
-        if len(mean.labels)
-    )
+    lines = []
+    for strategy, mean in means.items():
+        y = np.where(np.isfinite(mean.mean), mean.mean, np.nan) * scale
+        lines.append(Line(strategy, mean.labels.astype(np.float64), y, np.nan_to_num(mean.error) * scale))
+    return tuple(line for line in lines if len(line.x))
 
 
 def accuracy_lines(results: Results, setting: Setting, strategies: Sequence[str], zoom: bool = False) -> Lines:

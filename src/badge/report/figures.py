@@ -219,15 +219,8 @@ def _draw_dots(drawing: Dots) -> Figure:
         missed = len(ratios) - len(reached)
         text = f"{entry[0]:.2f}" if math.isfinite(entry[0]) else "never"
         text += f"  ({missed} never)" if missed and math.isfinite(entry[0]) else ""
-        axes.annotate(
-            text,
-            (1.0, i),
-            (6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            size=9.5,
-        )
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(text, (1.0, i), (6, 0), va="center", size=9.5, **beside)
     axes.set(xlim=(low, high), ylim=(rows - 0.45, -0.55))
     axes.set_yticks(range(rows), names)
     ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50) if low <= t <= high]

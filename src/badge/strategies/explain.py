@@ -88,17 +88,11 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
     else:
         confidence, label = (torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p).max(dim=1)
     norm = rows.double().sq_norms().sqrt()
-    return Explanation(
-        ids=index.cpu().numpy(),
-        norm=norm.cpu().numpy(),
-        label=label.cpu().numpy(),
-        confidence=confidence.cpu().numpy(),
-        nearest=_nearest_earlier(rows).cpu().numpy(),
-        coverage=_coverage(features, rows).cpu().numpy(),
-        mean_norm=float(norm.mean()),
-        log_det=log_det(rows, features.rank_bound),
-        gain=None if strategy is None else _gain(strategy, outputs, index.tolist(), labeled),
-    )
+    per_pick = {"ids": index, "norm": norm, "label": label, "confidence": confidence}
+    per_pick |= {"nearest": _nearest_earlier(rows), "coverage": _coverage(features, rows)}
+    columns: dict[str, Any] = {name: column.numpy(force=True) for name, column in per_pick.items()}
+    gain = None if strategy is None else _gain(strategy, outputs, index.tolist(), labeled)
+    return Explanation(**columns, mean_norm=float(norm.mean()), log_det=log_det(rows, features.rank_bound), gain=gain)
 
 
 def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:

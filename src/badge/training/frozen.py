@@ -202,17 +202,10 @@ class Frozen(Linear):
             why = f"{error}; embeddings are kept there"
             raise WriteError(why, in_python="name another folder by Frozen(..., keep=)") from error
         order = _by_length(pool) if hasattr(tokenizer, "pad") else None
-        kept = predict(
-            Encoded(encoder, encoders.NoHead()),
-            pool if order is None else [pool[i] for i in order],
-            head="head",
-            tokenizer=tokenizer,
-            max_length=self.max_length,
-            batch_size=self.batch_size,
-            device=self.device,
-            progress=self.progress,
-            out=folder,
-        ).embeddings
+        how: dict[str, Any] = {"tokenizer": tokenizer, "max_length": self.max_length, "batch_size": self.batch_size}
+        how |= {"device": self.device, "progress": self.progress, "out": folder}
+        examples = pool if order is None else [pool[i] for i in order]
+        kept = predict(Encoded(encoder, encoders.NoHead()), examples, head="head", **how).embeddings
         return kept if order is None else kept[torch.from_numpy(np.argsort(order))]
 
     def join(self, model: LinearHead) -> nn.Module:
