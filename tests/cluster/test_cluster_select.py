@@ -124,6 +124,17 @@ def test_the_other_samplers(
     assert killing.seen == messages
 
 
+@pytest.mark.parametrize("known", ["exclude", "labeled"])
+def test_strategies_past_the_paper(known: str, nodes: Any, tmp_path: Path) -> None:
+    """Those that work over shards, and those that look at the whole pool in one process."""
+    few = on_disk(tmp_path / "parts", 1_500, 600)
+    rest = {"exclude": DONE[:50]} if known == "exclude" else {"labeled": few[:20]}
+    for strategy in ("uherding", "probcover", "bait-binary", "bait", "wkmeans", "badge-origin", "power-marg"):
+        options: dict[str, Any] = {"k": 8, "seed": 5, "strategy": strategy, **rest}
+        picks = badge.cluster.select_from(few, shards=2, **options)
+        assert picks.tolist() == badge.select_from(few[:], **options).tolist(), strategy
+
+
 @pytest.mark.parametrize("function", [badge.cluster.predict, badge.cluster.select, badge.cluster.select_from])
 def test_the_examples_of_the_docstrings(function: Any, nodes: Any) -> None:
     text = (function.__doc__ or "").replace("# doctest: +SKIP", "")

@@ -161,6 +161,12 @@ def test_arguments_of_the_door() -> None:
         InputError, match="labeled has 1 embedding columns and the pool 2: both must come from one model"
     ):
         badge.select_from(OUT, 1, "coreset", labeled=badge.Outputs(P, H[:, :1]))
+    three = badge.Outputs([[0.2, 0.3, 0.5]], H[:1])
+    for strategy in ("bait", "bait-binary", "uherding"):
+        with pytest.raises(InputError, match="labeled has 3 classes and the pool 4: both must come from one model"):
+            badge.select_from(OUT, 1, strategy, labeled=three)
+    with pytest.raises(InputError, match="labeled has 4 labels and the pool 4 classes: both must come from one model"):
+        badge.select_from(OUT, 1, "uherding", labeled=badge.Outputs(P, H, multilabel=True))
     for seed in (-1, 1.5, "0", True):
         with pytest.raises(InputError, match="seed must be a whole number ≥ 0, not"):
             badge.select_from(OUT, 1, seed=seed)  # type: ignore[arg-type]

@@ -185,10 +185,14 @@ def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
 
 
 def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
-    widths = [of.embeddings.shape[1] for of in (labeled, outputs) if of is not None and of.has_embeddings]
-    if len(set(widths)) > 1:
-        found = f"{widths[0]} embedding columns and the pool {widths[1]}"
-        raise InputError(f"labeled has {found}: both must come from one model")
+    both = [of for of in (labeled, outputs) if of is not None]
+    widths = [(of.embeddings.shape[1], "embedding columns") for of in both if of.has_embeddings]
+    classes = [(of.classes, "labels" if of.multilabel else "classes") for of in both if of.has_probabilities]
+    for found in (widths, classes):
+        if len(set(found)) > 1:
+            (mine, what), (pool, other) = found
+            rest = pool if what == other else f"{pool} {other}"
+            raise InputError(f"labeled has {mine} {what} and the pool {rest}: both must come from one model")
 
 
 def checked(picks: Any, k: int, n: int) -> NDArray[np.int64]:
