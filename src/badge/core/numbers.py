@@ -1,6 +1,8 @@
 """Whole numbers at the door: one check, one wording."""
 
+import math
 import operator
+from contextlib import suppress
 from typing import Any
 
 from badge.errors import InputError
@@ -19,14 +21,10 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     badge.errors.InputError: k must be a whole number ≥ 1, not 2.0
     """
     # 0-d arrays and tensors are numbers as well; a boolean, of Python or of numpy, is none
-    if not isinstance(value, bool) and str(getattr(value, "dtype", "")) not in ("bool", "torch.bool"):
-        try:
-            number = operator.index(value)
-        except TypeError:
-            pass
-        else:
-            if number >= least:
-                return number
+    boolean = isinstance(value, bool) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
+    with suppress(TypeError):
+        if not boolean and (number := operator.index(value)) >= least:
+            return number
     raise InputError(f"{name} must be a whole number ≥ {least}, not {_shown(value)}")
 
 
@@ -37,14 +35,9 @@ def positive(value: Any, name: str) -> float:
     Traceback (most recent call last):
     badge.errors.InputError: lr must be a number above 0, not 'x'
     """
-    if not isinstance(value, bool | str | bytes):
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        else:
-            if 0 < number < float("inf"):
-                return number
+    with suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(value, bool | str | bytes) and 0 < (number := float(value)) < math.inf:
+            return number
     raise InputError(f"{name} must be a number above 0, not {_shown(value)}")
 
 

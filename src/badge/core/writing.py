@@ -99,12 +99,10 @@ def standard_output() -> Iterator[IO[str]]:
             yield sys.stdout
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except UnicodeEncodeError as error:
         raise WriteError(f"standard output cannot show {error.object[error.start]!r} in {error.encoding}") from None
     except OSError as error:
-        if isinstance(error, WriteError) or error.filename is not None:  # about a file
+        if isinstance(error, WriteError | BrokenPipeError) or error.filename is not None:  # about a file
             raise
         raise WriteError(f"standard output cannot be written: {error.strerror or error}") from error
 

@@ -26,8 +26,6 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Given:
-    """One label that was given."""
-
     event: int  #: number of the event, and line of the journal
     at: str | None  #: when, UTC
     kind: str  #: initial, tell, unasked, import, relabel or decide

@@ -98,7 +98,6 @@ def add_class(ledger: Ledger, name: Any) -> Checked:
 
 
 def _coded(ledger: Ledger, ids: Any, labels: Any) -> tuple[list[Id], list[Code]]:
-    """Ids and the codes of their labels."""
     plain, given = ledger.ids.plain(ids), as_list(labels, "labels")
     if len(plain) != len(given):
         raise InputError(f"{len(plain)} ids and {len(given)} labels: one label for each id is needed")

@@ -54,7 +54,6 @@ def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Head
 
 
 def ledger_of(header: e.Header, ids: Ids, records: Iterable[e.Record], path: object) -> Ledger:
-    """The ledger of a whole journal."""
     ledger = Ledger(ids, Classes(header.classes, header.multilabel))
     ledger.replay(records, path)
     return ledger

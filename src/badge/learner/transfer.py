@@ -55,7 +55,6 @@ def labels_in(records: Iterable[e.Record], ledger: Ledger | None) -> list[dict[s
 
 
 def write_labels(rows: list[dict[str, Any]], file: IO[str], ledger: Ledger | None = None) -> None:
-    """Write rows as CSV."""
     columns = (*COLUMNS, *(VOTES if any("votes" in row for row in rows) else ()))
     ids = any(isinstance(row["id"], int) for row in rows) if ledger is None else ledger.ids.numbers
     names = (row["label"] for row in rows) if ledger is None else ledger.classes.names
@@ -78,7 +77,7 @@ def _cell(value: Any, numbers: bool) -> str:
 
 
 def imported(
-    path: str | Path, ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
+    path: str | Path, now: Ledger, id: str = "id", label: str = "label", by: str | None = None
 ) -> list[Checked]:
     """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
 
@@ -91,19 +90,19 @@ def imported(
     for number, row in _rows(path, [id, label, *([by] if by else [])]):
         try:
             row = {name: as_meant(cell) for name, cell in row.items()}
-            plain = _id(row[id], ledger.ids)
+            plain = _id(row[id], now.ids)
             votes, people = _votes(row)
             one = row.get(by or "by") or None
-            given = votes or {one: _label(row[label], ledger.classes)}
+            given = votes or {one: _label(row[label], now.classes)}
             for person, said in given.items():
-                calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
+                calls.tell(now, [plain], [said], person, unasked=True, people=people)
                 told.append((plain, said, person, people))
             if votes and row[label]:
-                decided.append((plain, _label(row[label], ledger.classes)))
+                decided.append((plain, _label(row[label], now.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
     try:
-        return tells(told, decided, ledger, Path(path).name)
+        return tells(told, decided, now, Path(path).name)
     except InputError as error:
         raise InputError(f"{path}: {error.plain}", in_python=error.in_python) from None
 

@@ -53,7 +53,6 @@ def positional(model: nn.Module) -> Forward | None:
 
 
 def forward_names(model: nn.Module) -> set[str]:
-    """The names of forward's parameters."""
     return {p.name for p in _parameters(model) if p.kind != inspect.Parameter.VAR_KEYWORD}
 
 
@@ -172,10 +171,9 @@ def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
         return value.to(device, kind, non_blocking=device.type == "cuda")  # towards the host it would not be safe
     if isinstance(value, Mapping):
         return {key: place(part, device, dtype) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return tuple(place(part, device, dtype) for part in value)
-    if isinstance(value, list):
-        return [place(part, device, dtype) for part in value]
+    if isinstance(value, tuple | list):
+        parts = [place(part, device, dtype) for part in value]
+        return tuple(parts) if isinstance(value, tuple) else parts
     return value.to(device) if hasattr(value, "to") else value
 
 

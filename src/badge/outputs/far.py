@@ -55,15 +55,11 @@ class Far:
         """The objects of these names that are there."""
         with self._files() as (files, root):
             found = files.cat([f"{root}/{name}" for name in names], on_error="return")
-        contents = {}
-        for name in names:
-            content = found[f"{root}/{name}"]
-            if isinstance(content, bytes):
-                contents[name] = content
-            elif not isinstance(content, FileNotFoundError):
-                with self._files():
+            for content in found.values():
+                if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
                     raise content
-        return contents
+        contents = {name: found[f"{root}/{name}"] for name in names}
+        return {name: content for name, content in contents.items() if isinstance(content, bytes)}
 
     def write(self, name: str, content: bytes) -> None:
         with self._files(writing=True) as (files, root):

@@ -28,10 +28,13 @@ class Piece:
     def __len__(self) -> int:
         return self.stop - self.start
 
+    def here(self) -> Path:
+        """The directory, or this machine's copy of a part of an object store."""
+        return self.folder.here() if isinstance(self.folder, FarPart) else self.folder
+
     def open(self, name: str) -> Tensor:
-        """These rows of the array `name`, memory-mapped; parts of an object store from this machine's copy."""
-        folder = self.folder.here() if isinstance(self.folder, FarPart) else self.folder
-        return as_tensor(store.read(folder)[1][store.ARRAYS.index(name)][self.start : self.stop], name)
+        """These rows of the array `name`, memory-mapped."""
+        return as_tensor(store.read(self.here())[1][store.ARRAYS.index(name)][self.start : self.stop], name)
 
 
 class PartRows:
@@ -110,8 +113,8 @@ class PartRows:
 class PartIds:
     """The names of rows: whole numbers, or texts; `ids[positions]` gives those asked for as an array, `ids[7]` one."""
 
-    def __init__(self, folders: Sequence[Path | FarPart], rows: Sequence[int]) -> None:
-        self.folders, self.ends = list(folders), np.cumsum(rows)
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces, self.ends = list(pieces), np.cumsum([len(piece) for piece in pieces])
 
     def __len__(self) -> int:
         return int(self.ends[-1])
@@ -125,9 +128,8 @@ class PartIds:
         owner = np.searchsorted(self.ends, positions, side="right")
         found = {}
         for part in np.unique(owner).tolist() or [0]:
-            folder, begin = self.folders[part], int(self.ends[part - 1]) if part else 0
-            ids = store.read_ids(folder.here() if isinstance(folder, FarPart) else folder, int(self.ends[part]) - begin)
-            at = np.flatnonzero(owner == part)
+            piece, begin = self.pieces[part], int(self.ends[part - 1]) if part else 0
+            ids, at = store.read_ids(piece.here(), len(piece)), np.flatnonzero(owner == part)
             found[part] = at, ids[positions[at] - begin]
         names = np.empty(len(positions), dtype=np.result_type(*{ids.dtype for _, ids in found.values()}))
         for at, ids in found.values():

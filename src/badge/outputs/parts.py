@@ -172,19 +172,17 @@ def open_parts(place: Place) -> Outputs:
     if index["parts"] is None:
         raise InputError(f"{place} is not finished: {AGAIN}")
     parts = [Part(*entry) for entry in index["parts"]]
-    folders: Sequence[Path | FarPart]
     if isinstance(place, Far):
         form = index["form"]
         forms = tuple(store.Form(**form[name]) for name in store.ARRAYS)
         named, multilabel = form["named"], bool(form.get("multilabel"))
-        folders = [FarPart(place, part.name, part.digest, forms) for part in parts]
+        pieces = [Piece(FarPart(place, part.name, part.digest, forms), 0, part.rows) for part in parts]
     else:
         meta, named = _checked(place, parts)
         multilabel = meta.multilabel
-        folders = [place.where / part.name for part in parts]
-    rows = [part.rows for part in parts]
-    opened = _opened(place, folders, rows, multilabel)
-    opened.ids = PartIds(folders, rows) if named else None
+        pieces = [Piece(place.where / part.name, 0, part.rows) for part in parts]
+    opened = _opened(place, pieces, multilabel)
+    opened.ids = PartIds(pieces) if named else None
     return opened
 
 
@@ -194,11 +192,10 @@ def open_single(place: Near) -> Outputs:
     for name, form in zip(store.ARRAYS, meta.forms, strict=True):
         if not form.columns:
             raise InputError(f"{place} holds no {name}: {meta.missing}")
-    return _opened(place, [place.where], [meta.rows], meta.multilabel)
+    return _opened(place, [Piece(place.where, 0, meta.rows)], meta.multilabel)
 
 
-def _opened(place: Place, folders: Sequence[Path | FarPart], rows: Sequence[int], multilabel: bool) -> Outputs:
-    pieces = [Piece(folder, 0, n) for folder, n in zip(folders, rows, strict=True)]
+def _opened(place: Place, pieces: Sequence[Piece], multilabel: bool) -> Outputs:
     p_rows, h_rows = (PartRows.open(name, pieces) for name in store.ARRAYS)
     opened = Outputs.trusted(p_rows, h_rows, multilabel=multilabel)
     opened.directory = place.where
