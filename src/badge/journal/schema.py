@@ -22,12 +22,10 @@ def _schema(kind: type[JsonObject]) -> tuple[frozenset[str], dict[str, frozenset
     """Required fields; the types that JSON gives for each field; the fields that are such objects."""
     hints = get_type_hints(kind)
     types = {field.name: _types(hints[field.name]) for field in fields(kind)}
-    parts = {name: one for name, kinds in types.items() for one in kinds if issubclass(one, JsonObject)}
     required = frozenset(field.name for field in fields(kind) if field.default is MISSING)
-    json = {
-        name: frozenset(dict if issubclass(one, JsonObject) else one for one in kinds) for name, kinds in types.items()
-    }
-    return required, json, parts
+    parts = {name: one for name, kinds in types.items() for one in kinds if issubclass(one, JsonObject)}
+    json = {name: frozenset(kinds) for name, kinds in types.items()}
+    return required, json | {name: json[name] - {one} | {dict} for name, one in parts.items()}, parts
 
 
 _SCHEMA = {kind: _schema(kind) for kind in (*KINDS.values(), *JsonObject.__subclasses__())}
