@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.writing import replacing
-from badge.data import files, texts
+from badge.data import sources, texts
 from badge.data.sources import Arrays
 from badge.training import Frozen
 
@@ -75,7 +75,7 @@ def of_texts(name: str, folder: Path) -> Arrays:
 
 
 def of_images(name: str, folder: Path) -> Arrays:
-    stored = files.arrays(name)
+    stored = sources.arrays(name)
     parts = {part: torch.from_numpy(stored[f"X_{part}"]) for part in ("train", "test")}
     return {**embedded(EfficientNet().eval(), parts, folder), "y_train": stored["y_train"], "y_test": stored["y_test"]}
 
@@ -99,7 +99,7 @@ def main(folder: Path) -> None:
         "cifar10-efficientnet": lambda: of_images("cifar10", folder),
         "svhn-efficientnet": lambda: of_images("svhn", folder),
         "cifar10-efficientnet-rare": lambda: rare(dict(np.load(folder / "cifar10-efficientnet.npz"))),
-        "mnist-rare": lambda: rare(files.arrays("mnist")),
+        "mnist-rare": lambda: rare(sources.arrays("mnist")),
     }
     for name, make in made.items():
         if not (folder / f"{name}.npz").exists():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import badge
-from badge.data import Dataset, files, prepare, sources
+from badge.data import Dataset, prepare, sources
 from badge.errors import DataError, InputError, UnknownNameError
 
 SHARED = Path(os.environ.get("BADGE_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -31,7 +31,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str, folder: Path, progress: bool) -> Any:
         raise DataError("no network")
 
-    monkeypatch.setattr(files, "fetch", refuse)
+    monkeypatch.setattr(sources, "fetch", refuse)
 
 
 def letters(n: int = 200, classes: int = 5, seed: int = 0) -> dict[str, Any]:

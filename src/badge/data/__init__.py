@@ -14,9 +14,8 @@ from badge.core.importing import imported, needs
 from badge.core.names import name_of
 from badge.core.numbers import flag, whole
 from badge.core.writing import cache_folder
-from badge.data import files, prepare, texts
+from badge.data import prepare, sources, texts
 from badge.data.dataset import Dataset
-from badge.data.sources import Arrays
 from badge.data.texts import is_own_file, load_file
 from badge.errors import DataError, UnknownNameError
 
@@ -82,9 +81,11 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
     flag(standardise, "standardise")
     if name in _ABOUT:
         about = _ABOUT[name]
-        stored = _digits() if name == "digits" else texts.arrays(name) if about.texts else files.arrays(name, progress)
-    elif path := files.own_file(name):
-        stored = files.read(path, "make it again with numpy.savez")
+        stored = (
+            _digits() if name == "digits" else texts.arrays(name) if about.texts else sources.arrays(name, progress)
+        )
+    elif path := sources.own_file(name):
+        stored = sources.read(path, "make it again with numpy.savez")
         x = stored["X"] if "X" in stored else stored["X_train"]  # bytes of three or four dimensions are images
         rows = sum(len(stored[y]) for y in ("y", "y_train", "y_test") if y in stored)
         about = _About(rows, images=x.dtype == np.uint8 and x.ndim in (3, 4))
@@ -118,7 +119,7 @@ def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = Tr
 def check_name(name: str) -> None:
     """Refuse a name that is neither a built-in set, a table, a file in `$BADGE_DATA` nor package.module:load."""
     known = ":" in name_of(name, "a data set") or name in _ABOUT or is_own_file(name)
-    if not known and files.own_file(name) is None:
+    if not known and sources.own_file(name) is None:
         own = "your own as a file (.csv, .jsonl, …), package.module:load, or <name>.npz in the folder of BADGE_DATA"
         raise UnknownNameError("data set", name, NAMES, own)
 
@@ -153,7 +154,7 @@ def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool =
 
 
 @lru_cache(maxsize=1)  # scikit-learn parses a text file on every call, which takes about as long as a run on digits
-def _digits() -> Arrays:
+def _digits() -> sources.Arrays:
     with needs("the data set digits", "scikit-learn", "study"):
         from sklearn.datasets import load_digits
     bunch = load_digits()

@@ -16,8 +16,7 @@ from badge.core.importing import needs
 from badge.core.npz import Array
 from badge.data import prepare
 from badge.data.dataset import Dataset
-from badge.data.files import find
-from badge.data.sources import Arrays
+from badge.data.sources import Arrays, find
 from badge.errors import DataError, in_short
 from badge.tables import Table, Told, first_few, is_table, read_table
 

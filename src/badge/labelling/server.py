@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from badge.errors import BadgeError, InputError
-from badge.labelling.agreeing import dashboard, disagreements
 from badge.labelling.desk import Desk
 from badge.labelling.guard import FILE_POLICY, Guard
 from badge.labelling.people import People, plain_name
@@ -138,7 +137,7 @@ def app_of(
     model: Path = Path("model"),  # the folder to which the trained model is saved
 ) -> Guard:
     """The ASGI application. `suggested` is offered as the name of a new visitor, `public` is the address of a proxy."""
-    views, learner, items = Views(session, suggested, guidelines), session.learner, session.items
+    views = Views(session, suggested, guidelines)
     desk = Desk(session, people, public or f"http://{shown_host(host)}:{port}", model)
     app = Starlette(
         routes=[
@@ -148,8 +147,8 @@ def app_of(
             _reads("/export/labels.{kind}", views.export, "adjudicate"),
             _reads("/api/state", views.state),
             _reads("/api/labels", views.labels),
-            _reads("/api/disagreements", lambda _: disagreements(learner, items) | session.state(), "adjudicate"),
-            _reads("/api/team", lambda _: dashboard(learner, people) | session.state(), "admin"),
+            _reads("/api/disagreements", lambda _: desk.disagreements(), "adjudicate"),
+            _reads("/api/team", lambda _: desk.dashboard(), "admin"),
             *(_writes(call) for call in (session.next, session.answer, session.skip, session.undo)),
             *(_writes(call) for call in (desk.remark, desk.correct)),
             *(_writes(call, "adjudicate") for call in (desk.change, desk.take_back, desk.unskip)),
