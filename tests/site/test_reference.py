@@ -106,6 +106,23 @@ def test_a_missing_parameter_is_seen() -> None:
     assert len(inspect.signature(badge.select).parameters) >= 18 and "as in `badge.predict`" not in doc
 
 
+def test_what_comes_back_and_what_is_raised_is_said() -> None:
+    """`Returns:` where a public function of a room gives something, `Raises:` where it raises by itself."""
+    silent = [path for path, one in CALLED if inspect.isfunction(one) and path in SHOWN and not told(one, "Returns")]
+    assert silent == []
+    raising = [path for path, one in CALLED if path in SHOWN and RAISE.search(inspect.getsource(inspect.unwrap(one)))]
+    assert len(raising) > 20
+    assert [path for path in raising if not told(named(path), "Raises")] == []
+
+
+RAISE = re.compile(r"^ +raise \w", re.MULTILINE)
+
+
+def told(one: Callable[..., Any], what: str) -> bool:
+    nothing = what == "Returns" and inspect.signature(one).return_annotation in (None, "None", inspect.Signature.empty)
+    return nothing or f"\n{what}:\n" in (inspect.getdoc(one) or "")
+
+
 def test_functions_have_examples() -> None:
     """tests/house/test_docstrings.py runs them, and tests/cluster those that need a cluster."""
     lacking = [path for path in SHOWN if inspect.isfunction(named(path)) and ">>>" not in (named(path).__doc__ or "")]
@@ -144,7 +161,8 @@ def test_every_address_of_the_page_is_listed() -> None:
     source = (ROOT / "src" / "badge" / "labelling" / "server.py").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
     reads = {f"GET {path}" for path in re.findall(r'reads\("([^"]+)"', source)}
-    writes = {f"POST /api/{name}" for name in re.findall(r"writes\(\w+\.(\w+)", source)}
+    calls = " ".join(re.findall(r"_writes\(call[^)]*\) for call in \(([^)]+)\)", source))
+    writes = {f"POST /api/{name}" for name in re.findall(r"\w+\.(\w+)", calls)}
     pages = {f"GET {path}" for path in re.findall(r'^    "(/\w*)": \(', source, re.MULTILINE)}
     assert len(reads | writes | pages) > 20
     assert set(re.findall(r"`((?:GET|POST) [^`]+)`", page)) == reads | writes | pages

@@ -16,6 +16,9 @@ from badge.errors import WriteError
 def cache_folder() -> Path:
     """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place.
 
+    Returns:
+        The folder, which need not exist yet.
+
     >>> cache_folder().name
     'badge'
     """

@@ -31,6 +31,9 @@ class Dataset:
         total: rows of the complete set.
         lr: learning rate; where left out the paper's 0.001 for images and 0.0001 for tables.
 
+    Raises:
+        DataError: shapes, labels and classes do not go together.
+
     >>> import badge, numpy as np
     >>> x, y = np.zeros((4, 3)), [0, 1, 0, 1]
     >>> own = badge.data.Dataset(x, y, x, y, classes=2, name="own")
@@ -109,6 +112,9 @@ def learning_rate(shape: tuple[int, ...]) -> float:
 
     Args:
         shape: the shape of one example.
+
+    Returns:
+        0.001 or 0.0001.
 
     >>> learning_rate((3, 32, 32)), learning_rate((16,))
     (0.001, 0.0001)

@@ -89,6 +89,9 @@ class Cell:
         encoder: "hf:…", which turns the texts into vectors.
         first: "typiclust" or "kmeanspp" picks the initial labels, from these vectors or from the features; None draws them.
 
+    Raises:
+        InputError: a setting cannot mean anything, or goes only with others.
+
     >>> Cell("letter", "mlp", "badge", batch_size=100).name
     'letter-mlp-b100-badge-s0'
     """
@@ -149,6 +152,9 @@ def journal_path(cell: Cell, folder: Path) -> Path:
         cell: the settings of the run.
         folder: where the journals are.
 
+    Returns:
+        `<data>-<model>-b<batch>-<strategy>-s<seed>.jsonl` in the folder.
+
     >>> from badge.experiment import Cell
     >>> journal_path(Cell("digits", "mlp", "rand", batch_size=50), Path("runs")).name
     'digits-mlp-b50-rand-s0.jsonl'
@@ -167,6 +173,9 @@ def read_grid(path: str | Path) -> list[Cell]:
 
     Args:
         path: a TOML file.
+
+    Returns:
+        The cells, in the order in which they are run.
 
     Raises:
         InputError: a key or a value is wrong.
@@ -207,6 +216,9 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
 
     Args:
         settings: the keys of a grid file.
+
+    Returns:
+        The cells, in the order in which they are run.
 
     Raises:
         InputError: a key or a value is wrong.

@@ -46,6 +46,9 @@ def finished(cell: Cell, folder: Path) -> bool:
         cell: the settings of the run.
         folder: where the journals are.
 
+    Returns:
+        True where it does.
+
     Raises:
         JournalError: the journal is of another cell.
 

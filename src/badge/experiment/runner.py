@@ -178,6 +178,9 @@ def run_cells(
     Returns:
         The outcomes of cells that failed; [] when all went well.
 
+    Raises:
+        BadgeError: all cells are of one data set, which cannot be had.
+
     >>> import io, tempfile
     >>> from rich.console import Console
     >>> cells = [Cell("digits", "mlp", name, batch_size=20, initial=20, labels=40, max_epochs=5) for name in ("conf", "rand")]

@@ -160,6 +160,9 @@ def records_of(path: str | os.PathLike[str]) -> list[Record]:
     Args:
         path: the journal.
 
+    Returns:
+        One record per line, in order.
+
     Raises:
         JournalError: a line is damaged or missing.
 

@@ -366,11 +366,19 @@ class ActiveLearner:
         return rows
 
     def agreement(self) -> Agreement:
-        """How far people agree on what several of them labelled: per example, and Cohen's κ per pair of people."""
+        """How far people agree on what several of them labelled: per example, and Cohen's κ per pair of people.
+
+        Returns:
+            An `Agreement`: `items`, `kappa` and `counts` per pair of people, and `ties`.
+        """
         return self._book.look(lambda now: agreement(now.votes, now.pending))
 
     def advice(self) -> Advice:
-        """Whether more labels are worth it: do predictions still change, and how often were they right?"""
+        """Whether more labels are worth it: do predictions still change, and how often were they right?
+
+        Returns:
+            An `Advice`: `stop`, `kappa`, `accuracy` with its interval, and `text`, which says it in sentences.
+        """
         with self._book.lock():
             now = self._book.ledger()
             only = one_class(now.classes, now.labeled()[1])

@@ -83,7 +83,8 @@ def select(
         k: number of examples to pick.
         strategy: a name, or any callable (outputs, k, rng, labeled=None) -> positions.
         seed: a whole number: the same picks each time. None: other picks each time.
-        labeled: the examples that have labels, as a pool of any kind or as `Outputs` (for coreset and albl).
+        labeled: the examples that have labels, as a pool of any kind or as `Outputs`: coreset and albl
+            need them, and strategies that cover the pool count them as covered.
         exclude: positions of the pool that may not be picked, or a mask of them.
         bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
         out: a directory for the outputs, which are memory-mapped there; an interrupted pass goes on where it stopped.

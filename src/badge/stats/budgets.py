@@ -53,6 +53,9 @@ def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, 
         saturated: n₀, the labels at which `rand` is as good as at its end.
         batch_size: B.
 
+    Returns:
+        The budgets, rising; () if there are none.
+
     >>> budget_values(100, 900, 100)
     (200, 300, 500)
     >>> budget_values(100, 200, 100)
@@ -72,6 +75,9 @@ def label_budgets(results: Results, setting: Setting) -> Budgets:
 
     Returns:
         `Budgets`; with no values it says why.
+
+    Raises:
+        InputError: there are no results of this setting.
 
     >>> from badge.stats import Results, Setting
     >>> n = 9
@@ -99,6 +105,9 @@ def budget_notes(results: Results, budgets: Sequence[Budgets]) -> list[Note]:
     Args:
         results: what `badge.stats.load` gave.
         budgets: the budgets of each setting.
+
+    Returns:
+        One note for each such setting.
 
     >>> from badge.stats import example
     >>> budget_notes(example(), [label_budgets(example(), example().settings[0])])

@@ -55,6 +55,9 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
         results: what `badge.stats.load` gave.
         strategies: names, in the order to show; None: all of the results.
 
+    Returns:
+        `NormalizedErrors`: one row per setting and budget, one column per strategy.
+
     >>> from badge.stats import example
     >>> table = normalized_errors(example(), ["badge", "rand"])
     >>> table.labels, table.values.round(2).tolist()
@@ -94,6 +97,9 @@ def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
     Args:
         table: what `normalized_errors` gave.
         strategy: its name.
+
+    Returns:
+        A `Cdf`: the errors in rising order, and the share of the weight up to each.
 
     >>> from badge.stats import example
     >>> cdf = error_cdf(normalized_errors(example()), "badge")

@@ -46,6 +46,9 @@ def learning_curve(results: Results, setting: Setting, strategy: str, column: st
         strategy: its name.
         column: what to follow, a column of the results.
 
+    Returns:
+        A `Curve`: labels [T] and values [repeats, T], NaN where a repeat has no round.
+
     >>> from badge.stats import Results, Setting
     >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,
     ...                     "seed": [0, 0, 1], "labels": [10, 20, 10], "test_accuracy": [0.5, 0.7, 0.6]})
@@ -68,6 +71,9 @@ def mean_curve(curve: Curve) -> Mean:
 
     Args:
         curve: all repeats.
+
+    Returns:
+        A `Mean`: labels, mean, standard error and number of repeats, each [T].
 
     >>> import numpy as np
     >>> mean = mean_curve(Curve(np.array([10, 20]), (0, 1), np.array([[0.5, 0.7], [0.6, np.nan]])))

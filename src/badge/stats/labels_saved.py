@@ -52,6 +52,9 @@ def labels_to_reach(labels: NDArray[np.int64], accuracy: Floats, target: Floats)
         accuracy: [R, T], a curve per row.
         target: [R].
 
+    Returns:
+        [R], numbers of labels.
+
     >>> import numpy as np
     >>> labels_to_reach(np.array([100, 200, 300]), np.array([[0.5, 0.75, 1.0]]), np.array([0.875])).tolist()
     [250.0]
@@ -80,6 +83,9 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
         results: what `badge.stats.load` gave.
         strategies: names, in the order to show; None: all of the results.
         seed: seed of the bootstrap.
+
+    Returns:
+        `LabelsSaved`: a saving for each setting and strategy, and the median of each strategy.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]

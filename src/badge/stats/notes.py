@@ -22,6 +22,9 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
         results: what `badge.stats.load` gave.
         strategies: names, in the order to show.
 
+    Returns:
+        The notes; [] if nothing is missing.
+
     >>> from badge.stats import example
     >>> coverage_notes(example(), ["badge", "rand", "marg"])
     [Note(topic='missing strategies', text='letter · mlp · B = 100: no marg')]
@@ -62,6 +65,9 @@ def capped_notes(results: Results) -> list[Note]:
 
     Args:
         results: what `badge.stats.load` gave.
+
+    Returns:
+        One note for each such setting.
 
     >>> from badge.stats import example
     >>> capped_notes(example())  # no training accuracies, no notes

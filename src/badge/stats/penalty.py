@@ -57,6 +57,9 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
         repeats: number of pairs.
         level: significance level of the test; 0.05 leaves 2.5 % on either side.
 
+    Returns:
+        The value above which |t| is significant.
+
     >>> round(critical_value(5), 3)
     2.776
     """
@@ -70,6 +73,9 @@ def t_score(differences: NDArray[np.float64]) -> float:
 
     Args:
         differences: [R], one per seed.
+
+    Returns:
+        t.
 
     >>> import numpy as np
     >>> round(t_score(np.array([0.1, 0.2, 0.3])), 3), t_score(np.array([0.1, 0.1])), t_score(np.zeros(3))
@@ -87,6 +93,9 @@ def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
     Args:
         one: {seed: accuracy}.
         other: {seed: accuracy}.
+
+    Returns:
+        1, −1, 0 or None.
 
     >>> beats({0: 0.9, 1: 0.92, 2: 0.91}, {0: 0.8, 1: 0.81, 2: 0.8})
     1
@@ -107,6 +116,12 @@ def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) ->
     Args:
         results: what `badge.stats.load` gave.
         strategies: names, in the order to show; None: all of the results.
+
+    Returns:
+        A `Penalty`: the matrix of all settings, and one for each setting.
+
+    Raises:
+        InputError: a strategy is named twice.
 
     >>> from badge.stats import example
     >>> matrix = penalty_matrix(example(), ["badge", "rand"]).overall
@@ -155,6 +170,9 @@ def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, 
     Args:
         penalty: what `penalty_matrix` gave.
         by: a field of `Setting`, or a function of one.
+
+    Returns:
+        Group -> its `Matrix`.
 
     >>> from badge.stats import example
     >>> {group: matrix.settings for group, matrix in group_by(penalty_matrix(example()), "batch_size").items()}

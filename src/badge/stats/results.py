@@ -75,6 +75,9 @@ class Results:
             notes: what a reader of statistics on this table must know.
             names: what a report calls data that are called otherwise here.
 
+        Returns:
+            The table, checked and sorted.
+
         Raises:
             InputError: a required column is missing, or a value is impossible.
         """
@@ -83,7 +86,11 @@ class Results:
         return cls(**required, optional=optional, notes=(*notes, *extra_notes), names=names or {})
 
     def named(self) -> Results:
-        """The table with every data set called by its name (`Dataset.name`), as in a report."""
+        """The table with every data set called by its name (`Dataset.name`), as in a report.
+
+        Returns:
+            The table.
+        """
         held = self.data.tolist()
         if not (names := {data: name for data, name in self.names.items() if name not in set(held)}):
             return self
@@ -144,6 +151,12 @@ class Results:
 
         Args:
             name: a required or optional column.
+
+        Returns:
+            [rows], as float64.
+
+        Raises:
+            UnknownNameError: no results have such a column.
         """
         if name == "test_accuracy":
             return self.test_accuracy
@@ -159,6 +172,9 @@ class Results:
         Args:
             strategies: names.
             least: number of seeds.
+
+        Returns:
+            A table with fewer rows, or None.
 
         >>> from badge.stats import example
         >>> example().paired(["badge", "rand"])
@@ -183,6 +199,9 @@ class Results:
         Args:
             tables: any number.
 
+        Returns:
+            The table.
+
         Raises:
             InputError: two tables hold different results of one run.
         """
@@ -193,7 +212,14 @@ class Results:
         return cls.of(columns, [note for table in tables for note in table.notes], names)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with all columns."""
+        """A pandas DataFrame with all columns.
+
+        Returns:
+            A DataFrame, one row per trained model.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
         with needs("to_pandas()", "pandas", "hf"):
             import pandas
         return pandas.DataFrame(self.columns)

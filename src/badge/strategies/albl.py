@@ -40,6 +40,9 @@ class ALBL:
         p_min: least probability of an arm; None: by the formula of the paper.
         delta: δ of that formula.
 
+    Raises:
+        InputError: `p_min` or `delta` is out of its range.
+
     >>> from badge.strategies import ALBL
     >>> bandit = ALBL(rounds=20)
     >>> bandit.probabilities().tolist(), round(bandit.p_min, 4)
@@ -68,7 +71,11 @@ class ALBL:
         return f"ALBL(rounds={self.rounds}, p_min={self.p_min:.4g}, delta={self.delta})"
 
     def probabilities(self) -> NDArray[np.float64]:
-        """p: how likely each arm is to be drawn next."""
+        """p: how likely each arm is to be drawn next.
+
+        Returns:
+            [2], of coreset and of conf.
+        """
         w = np.exp(self.log_weights - self.log_weights.max())
         p: NDArray[np.float64] = (1 - len(self.arms) * self.p_min) * w / w.sum() + self.p_min
         return p

@@ -36,7 +36,11 @@ class Explanation:
     gain: NDArray[np.float64] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per pick, for tables and JSON; several labels are given as positions."""
+        """One dictionary per pick, for tables and JSON; several labels are given as positions.
+
+        Returns:
+            The id and the numbers of each pick, in the order of the picks.
+        """
         label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
         columns = {"position": self.ids, "norm": self.norm, "label": label, "confidence": self.confidence}
         columns |= {"nearest": self.nearest, "coverage": self.coverage}

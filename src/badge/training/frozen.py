@@ -139,6 +139,10 @@ class Frozen(Linear):
     `prepare(pool)` gives the kept embeddings, `fit` takes rows of them; the learner calls both. `join(model)` puts the
     encoder before a trained head again: a classifier of raw examples.
 
+    Raises:
+        InputError: the encoder is none of these.
+        WriteError: in `fit`, the embeddings cannot be kept in the folder.
+
     >>> import badge, tempfile
     >>> texts = ["good", "very good", "bad", "so bad"] * 5
     >>> def encode(batch):

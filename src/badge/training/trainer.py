@@ -62,6 +62,10 @@ class Trainer:
         patience: epochs without a better training accuracy before a new attempt.
         device: where to train; None: CUDA if there is one, else the CPU.
 
+    Raises:
+        InputError: an argument cannot mean anything.
+        ModelError: in `fit`, the training diverged: lower `lr`.
+
     >>> import badge, numpy as np
     >>> from badge.training.networks import mlp
     >>> trainer = badge.Trainer(lambda: mlp(2, 2), lr=1e-2)
