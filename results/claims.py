@@ -55,7 +55,7 @@ def claims(results: Results, times: Results | None = None) -> list[Claim]:
         cost(times or results),
         OUT_OF_MEMORY,
         *diversity(results),
-        dependent_batches(results),
+        *dependent_batches(results),
         largest_norms(results),
         early_and_late(results),
         coreset_without_convolutions(results),
@@ -64,7 +64,7 @@ def claims(results: Results, times: Results | None = None) -> list[Claim]:
         lowest_errors(errors),
         *margin_and_badge(errors),
         large_batches(results),
-        coreset_elsewhere(errors),
+        *elsewhere(errors),
     ]
 
 
@@ -269,29 +269,47 @@ def large_batches(results: Results) -> Claim:
     )
 
 
-def coreset_elsewhere(errors: NormalizedErrors | None) -> Claim:
-    """coreset is not good with an MLP below B = 10,000: badge and rand have lower errors."""
-    quote = (
-        "representative sampling based methods (e.g. Coreset) only perform well in large batch size regimes "
-        "(10000) or when using ResNet or VGG models"
-    )
-    test = "with an MLP and B < 10,000, coreset has a higher geometric mean of error ÷ rand's than badge and than rand"
+def elsewhere(errors: NormalizedErrors | None) -> list[Claim]:
+    """Where marg and coreset are not good: badge and rand have lower errors there."""
+    return [
+        worse(
+            errors,
+            "uncertainty-based methods (e.g. Marg) perform well only in small batch size regimes (100) or when using "
+            "MLP models",
+            "marg",
+            "without an MLP and with B > 100",
+            lambda s: s.model != "mlp" and s.batch_size > 100,
+        ),
+        worse(
+            errors,
+            "representative sampling based methods (e.g. Coreset) only perform well in large batch size regimes "
+            "(10000) or when using ResNet or VGG models",
+            "coreset",
+            "with an MLP and B < 10,000",
+            lambda s: s.model == "mlp" and s.batch_size < LARGEST,
+        ),
+    ]
+
+
+def worse(errors: NormalizedErrors | None, quote: str, name: str, where: str, keep: Callable[[Setting], bool]) -> Claim:
+    """`name` has higher errors than badge and than rand in the settings that are kept."""
+    test = f"{where}, {name} has a higher geometric mean of error ÷ rand's than badge and than rand"
     claim = Claim(quote, "appendix D", test, "", "cannot be told")
     if errors is None:
         return claim._replace(measured=NOTHING)
-    means, data = typical_errors(errors, lambda s: s.model == "mlp" and s.batch_size < LARGEST)
+    means, data = typical_errors(errors, keep)
     if not len(means):
         return claim._replace(measured="no such setting has label budgets")
-    three = [errors.strategies.index(name) for name in ("badge", REFERENCE, "coreset")]
+    three = [errors.strategies.index(one) for one in ("badge", REFERENCE, name)]
 
     def worst(rows: NDArray[np.int64]) -> bool:
-        badge, rand, coreset = means[rows].mean(axis=0)[three]
-        return bool(coreset > badge and coreset > rand)
+        badge, rand, other = means[rows].mean(axis=0)[three]
+        return bool(other > badge and other > rand)
 
     share, found = by_draws(worst, data, test)
-    badge, rand, coreset = np.exp(means.mean(axis=0)[three]).tolist()
+    badge, rand, other = np.exp(means.mean(axis=0)[three]).tolist()
     count = f"{_count(len(means), 'setting')} of {_count(len(set(data)), 'data set')}"
-    shown = f"badge {badge:.3f}, rand {rand:.3f}, coreset {coreset:.3f}"
+    shown = f"badge {badge:.3f}, rand {rand:.3f}, {name} {other:.3f}"
     return claim._replace(measured=f"{count}: {shown}{_often(share)}", verdict=found)
 
 

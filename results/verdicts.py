@@ -13,6 +13,8 @@ so what is counted or drawn over settings is counted or drawn over *data sets*, 
   (for "the same": within one point of accuracy), and does not hold where one lies on the other; over five data sets
   or more the sign test decides, as for who wins. Batches are compared round by round: a batch at −∞ is less diverse
   than any other, and two are a tie;
+- a claim about *some rounds* holds where such rounds are there with more than one seed, and does not hold where no
+  round of two seeds or more is such;
 - a claim about *seconds* holds where it does with every seed in every setting (much higher: more than ten times), and
   does not hold where it fails with every seed of one.
 

@@ -133,6 +133,17 @@ def test_the_two_best(ahead: tuple[str, ...], verdict: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("gain", "verdict"), [(-0.05, "holds"), (0.05, "does not hold")])
+def test_where_marg_and_coreset_are_not_good(gain: float, verdict: str) -> None:
+    results = made(lambda d, s, size, r: curve(r) + gain * (s in ("marg", "coreset")), data=6)
+    assert found(results, "representative sampling based").verdict == verdict
+    claim = found(results, "uncertainty-based methods")
+    assert claim.verdict == "cannot be told" and claim.measured == "no such setting has label budgets"
+    table = {name: getattr(results, name) for name in REQUIRED} | dict(results.optional)
+    deep = Results.of(table | {"model": ["resnet18"] * len(results), "batch_size": [200] * len(results)})
+    assert found(deep, "uncertainty-based methods").verdict == verdict
+
+
 def test_few_data_sets_decide_nothing_over_data_sets() -> None:
     results = made(lambda d, strategy, size, r: curve(r) + 0.05 * (strategy == "badge"), data=4)
     assert found(results, "generally outperforms").verdict == "cannot be told"
@@ -241,6 +252,10 @@ def test_confs_batches_on_letter(share: float, verdict: str) -> None:
     table = {name: getattr(columns, name) for name in REQUIRED} | dict(columns.optional)
     letter = Results.of(table | {"data": ["letter"] * len(columns)})
     assert found(letter, "log Gram determinant being").verdict == verdict
+    house_numbers: dict[str, Any] = {"data": ["svhn"] * len(columns), "model": ["resnet18"] * len(columns)}
+    house_numbers["batch_size"] = [1000] * len(columns)
+    assert found(Results.of(table | house_numbers), "interations of SVHN").verdict == verdict
+    assert found(letter, "interations of SVHN").measured == "no such runs"
     assert found(letter, "largest average norm").verdict == "holds"
     assert found(columns, "largest average norm").verdict == "cannot be told"  # another data set
 
