@@ -13,7 +13,6 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from badge.core.names import path_of
@@ -72,7 +71,12 @@ class Journal:
             with _said(cannot):
                 if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe or a device has no end
                     raise JournalError(f"{cannot}: it is not a file")
-                _lock(fd, self.path)
+                with _said(f"cannot lock the journal {self.path}", "; put it on a local disk"):
+                    taken = lock_file(fd)
+                if not taken:
+                    busy = f"the journal {self.path} is already open for writing, in this process or another"
+                    way_out = "`learner.close()` releases it"
+                    raise JournalError(f"{busy}: end that program, or use another journal", in_python=way_out)
                 sync_folder(self.path.parent)
                 last = read_last(self._place)
                 known = read_snapshot(self._place, fd) if self._sync else None
@@ -303,11 +307,3 @@ def _write(fd: int, payload: bytes) -> None:
     view = memoryview(payload)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _lock(fd: int, path: Path) -> None:
-    with _said(f"cannot lock the journal {path}", "; put it on a local disk"):
-        taken = lock_file(fd)
-    if not taken:
-        what = f"the journal {path} is already open for writing, in this process or another: end that program, or use another"
-        raise JournalError(f"{what} journal", in_python="`learner.close()` releases it")

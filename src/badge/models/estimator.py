@@ -28,8 +28,12 @@ TREES = (
     "sklearn.tree", "sklearn.ensemble._forest", "sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost",
 )  # fmt: skip
 
-_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"identity": lambda x: x, "tanh": np.tanh}
-_ACTIVATIONS |= {"logistic": lambda x: np.exp(-np.logaddexp(0, -x)), "relu": lambda x: np.maximum(x, 0)}
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda x: x,
+    "logistic": lambda x: np.exp(-np.logaddexp(0, -x)),
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+}
 
 
 def is_skorch(model: Any) -> bool:
