@@ -50,11 +50,11 @@ class Snapshot:
         self.round, self.label_round = ledger.round, ledger.label_round  # of the batch; of the model
         self.labeled, self.targets = ledger.labeled()  # positions, and what a trainer is given
         self.candidates = ledger.candidates()
-        self.classes, self.memory = ledger.classes, ledger.memory
+        self.memory = ledger.memory
+        self.classes, self.class_count = ledger.classes, len(ledger.classes)  # some may be added while this trains
         self.revision, self.stop_revision = ledger.revision, ledger.stop_revision
         self.stop, self.test = dict(ledger.stop), list(ledger.test)
-        #: identifies the model of this state: classes may be added while it is trained
-        self.taught = ledger.revision, len(ledger.classes)
+        self.taught = self.revision, self.class_count  # identifies the model of this state
         #: whether a batch was picked by a model before
         self.trained = any(ask.select_seconds is not None for _, ask in ledger.asks)
 
@@ -149,7 +149,7 @@ class Work:
         # a network's logits do not show whether an example has several labels
         several = {"multilabel": True} if state.classes.multilabel and _is_ours(self.predict) else {}
         said = self.predict(model, examples, **several)
-        return align(said, model, state.taught[1], state.classes.multilabel)
+        return align(said, model, state.class_count, state.classes.multilabel)
 
     def said(self, state: Snapshot, examples: Any) -> list[Code]:
         """The predicted classes of examples that are not in the pool."""

@@ -136,10 +136,7 @@ def _is_input(part: Any, batch: bool) -> bool:
 
 
 def bind(model: nn.Module, batch: Any, forward: Forward | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and named arguments for `forward`; labels and columns that it does not take are left out.
-
-    `forward` is `positional(model)`.
-    """
+    """Arguments for a model whose `positional` is `forward`; labels and columns that it does not take are left out."""
     if isinstance(batch, Tensor):
         return (batch,), {}
     batch = without_label(batch, forward, batch=True)

@@ -26,15 +26,11 @@ def own_link(output: Tensor, labels: bool | None) -> str:
     """What a model's output is, told from its values alone, where no layer's output explains it."""
     z = output.double()
     bounded = bool(((z >= 0) & (z <= 1)).all())
-    if labels and z.shape[1] > 1:
-        return "own probabilities" if bounded else "logits"
-    if z.shape[1] == 1:
-        if bounded:
-            raise ModelError("one output column within [0, 1] may be a logit or a probability: return the logit")
-        return "logits"
-    if bounded and bool(((z.sum(dim=1) - 1).abs() < 5e-3).all()):
-        return "own probabilities"
-    return "logits"  # log-probabilities too: their softmax is what they are the logarithm of
+    if bounded and z.shape[1] == 1:
+        raise ModelError("one output column within [0, 1] may be a logit or a probability: return the logit")
+    # log-probabilities count as logits: their softmax is what they are the logarithm of
+    own = bounded and (labels or bool(((z.sum(dim=1) - 1).abs() < 5e-3).all()))
+    return "own probabilities" if own else "logits"
 
 
 def behind_layer(link: str) -> bool:
