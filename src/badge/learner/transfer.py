@@ -77,7 +77,7 @@ def _cell(value: Any, numbers: bool) -> str:
 
 
 def imported(
-    path: str | Path, now: Ledger, id: str = "id", label: str = "label", by: str | None = None
+    path: str | Path, ledger: Ledger, id: str = "id", label: str = "label", by: str | None = None
 ) -> list[Checked]:
     """The events of telling the labels of a CSV file: one per person. `id`, `label` and `by` name its columns.
 
@@ -90,19 +90,19 @@ def imported(
     for number, row in _rows(path, [id, label, *([by] if by else [])]):
         try:
             row = {name: as_meant(cell) for name, cell in row.items()}
-            plain = _id(row[id], now.ids)
+            plain = _id(row[id], ledger.ids)
             votes, people = _votes(row)
             one = row.get(by or "by") or None
-            given = votes or {one: _label(row[label], now.classes)}
+            given = votes or {one: _label(row[label], ledger.classes)}
             for person, said in given.items():
-                calls.tell(now, [plain], [said], person, unasked=True, people=people)
+                calls.tell(ledger, [plain], [said], person, unasked=True, people=people)
                 told.append((plain, said, person, people))
             if votes and row[label]:
-                decided.append((plain, _label(row[label], now.classes)))
+                decided.append((plain, _label(row[label], ledger.classes)))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error.plain}", in_python=error.in_python) from None
     try:
-        return tells(told, decided, now, Path(path).name)
+        return tells(told, decided, ledger, Path(path).name)
     except InputError as error:
         raise InputError(f"{path}: {error.plain}", in_python=error.in_python) from None
 

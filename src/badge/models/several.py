@@ -98,9 +98,7 @@ class Members:
 def _check_same_classes(finals: Sequence[Any]) -> None:
     """Columns are averaged: they must stand for the same classes, where estimators say which; of each output they have."""
     said = [one.classes_ for one in finals if getattr(one, "classes_", None) is not None]
-    known = [
-        [np.asarray(c).tolist() for c in one] if isinstance(one, list) else np.asarray(one).tolist() for one in said
-    ]
+    known = [[np.asarray(c).tolist() for c in x] if isinstance(x, list) else np.asarray(x).tolist() for x in said]
     for other in known[1:]:
         if other != known[0]:
             both = " and on ".join(in_short(classes, 60) for classes in (known[0], other))

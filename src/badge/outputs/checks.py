@@ -99,9 +99,8 @@ def _check_distribution(p: Tensor, multilabel: bool, start: int, advice: str) ->
         off = ((sums - 1).abs() > tolerance).nonzero()[:, 0]
         if len(off):
             i = int(off[0])
-            said = (
-                f"probabilities do not sum to 1 (within {tolerance:.2g}) in {name_rows(off + first)}: row {i + first}"
-            )
+            which = f"{name_rows(off + first)}: row {i + first} sums to {float(sums[i]):.6g}"
             unless = "normalise them, unless they are raw scores (--logits) or independent labels (--multilabel)"
             way_out = "use Outputs.from_logits for raw scores, or multilabel=True for independent labels"
-            raise InputError(f"{said} sums to {float(sums[i]):.6g}: {unless}", in_python=way_out)
+            wrong = f"probabilities do not sum to 1 (within {tolerance:.2g}) in {which}: {unless}"
+            raise InputError(wrong, in_python=way_out)

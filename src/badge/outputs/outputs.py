@@ -170,10 +170,8 @@ class Outputs:
         z = z if z.dtype == torch.float64 else z.float()
         logistic = multilabel or (z.ndim == 2 and z.shape[1] == 1)
         if not logistic and z.ndim == 2 and are_probabilities(z):
-            way_out = "pass them as probabilities (their logarithms are logits too)"
-            raise InputError(
-                f"every row of the logits lies within [0, 1] and sums to 1: these are probabilities; {way_out}"
-            )
+            found = "every row of the logits lies within [0, 1] and sums to 1: these are probabilities"
+            raise InputError(f"{found}; pass them as probabilities (their logarithms are logits too)")
         return cls(torch.sigmoid(z) if logistic else torch.softmax(z, dim=-1), embeddings, multilabel)
 
     @classmethod
