@@ -40,8 +40,6 @@ from badge.training.fit import Trains
 class ActiveLearner:
     """Asks for the labels that teach a model most, and takes them as they come.
 
-    Every method that takes ids raises `InputError` for one that the pool does not have.
-
     Args:
         pool: a tensor, an array, a table, a list or a map-style Dataset. Labels that it carries are not looked at.
         trainer: a `badge.Trainer`, a scikit-learn estimator, or any object with `fit(examples, labels, rng) -> model`;
@@ -229,6 +227,9 @@ class ActiveLearner:
 
         Args:
             ids: ids that were skipped; others stay as they are.
+
+        Raises:
+            InputError: an id is unknown.
         """
         self._write(lambda ledger: calls.unskip(ledger, ids))
 
@@ -237,6 +238,9 @@ class ActiveLearner:
 
         Args:
             ids: ids that were asked and have no label; others stay as they are.
+
+        Raises:
+            InputError: an id is unknown.
         """
         self._write(lambda ledger: calls.release(ledger, ids))
 
@@ -337,6 +341,9 @@ class ActiveLearner:
 
         Returns:
             An `Item`: its label, who gave which, whether it is pending or skipped.
+
+        Raises:
+            InputError: the id is unknown.
         """
         return self._book.look(lambda now: item_in(now, id))
 
@@ -397,6 +404,9 @@ class ActiveLearner:
 
         Returns:
             Their row numbers, int64.
+
+        Raises:
+            InputError: an id is unknown.
         """
         return self._book.ids.positions(self._book.ids.plain(ids))
 
