@@ -98,7 +98,7 @@ def continue_cell(journal: Journal, cell: Cell, notify: Notify) -> None:
 
 def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
     """Write `start`, or `resume` where versions have changed or the run goes on to more labels (`more`)."""
-    now: dict[str, Any] = {"versions": origin.versions(), "git": origin.git_revision()}
+    now: dict[str, Any] = {"versions": origin.versions(), "git": origin.git_revision(Path.cwd())}
     if not journal.records:
         about = {key: getattr(dataset, key) for key in ("name", "rows", "total", "complete", "text")}
         described = Data(**about, digest=origin.data_digest(dataset))

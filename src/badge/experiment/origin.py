@@ -198,13 +198,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def git_revision() -> str | None:
-    """The revision of the current directory's repository, with "+" where files differ from it; None outside of one."""
-    return _revision_of(Path.cwd())
-
-
 @lru_cache(maxsize=8)
-def _revision_of(folder: Path) -> str | None:
+def git_revision(folder: Path) -> str | None:
+    """The revision of the folder's repository, with "+" where files differ from it; None outside of one."""
     try:
         command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
         described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10, cwd=folder)

@@ -203,7 +203,11 @@ def run_cells(
     lacking: dict[str, Exception | None] = {}  # data set -> why it cannot be had
     for cell in left:
         if cell.data not in lacking:
-            lacking[cell.data] = _load(cell)
+            lacking[cell.data] = None
+            try:
+                dataset_of(cell)  # which downloads it where it is missing
+            except Exception as error:
+                lacking[cell.data] = error
     # Without the data set of all cells nothing can run: one error. What a user's loader raises is told with each cell.
     if len({cell.data for cell in cells}) == 1 and isinstance(why := next(iter(lacking.values()), None), BadgeError):
         raise why
@@ -264,12 +268,3 @@ def _log(outcome: Outcome, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with log_path(folder).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{when} {outcome.cell.name}: {outcome.error}\n{outcome.details}\n")
-
-
-def _load(cell: Cell) -> Exception | None:
-    """Load the data set of a cell, which downloads it where it is missing; the error, if there was one."""
-    try:
-        dataset_of(cell)
-    except Exception as error:
-        return error
-    return None

@@ -20,7 +20,7 @@ from badge.core.rows import Listed, Remaining, loaded, narrowed
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.samplers.checks import check_k
-from badge.strategies import albl, bait, embeddings, gradient, uncertainty  # noqa: F401
+from badge.strategies import albl, embeddings, gradient, uncertainty  # noqa: F401
 from badge.strategies.protocol import REGISTRY, Declaration, Strategy, declaration, declare
 
 #: The names of all strategies.

@@ -128,8 +128,7 @@ def check_strategy(
 ) -> None:
     """Raise AssertionError where a strategy does not do what every strategy must.
 
-    - It returns k distinct positions, also of pools of one row, of duplicates, of zeros, and where k = N.
-    - The same seed gives the same picks, whatever was drawn before; the pool is left as it is.
+    - Its positions and seeds are as `check_sampler` says, and the pool is left as it is.
     - It reads what it declares and nothing else; the picks do not depend on how the pool is held.
     - A k that means nothing is refused, with ValueError or TypeError.
     - One with memory goes on from `restore(state())`, through JSON, as it would have gone on itself.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as _of_labels
 from torch.nn.functional import cross_entropy
@@ -205,7 +204,10 @@ class Frozen(Linear):
         except WriteError as error:
             why = f"{error}; embeddings are kept there"
             raise WriteError(why, in_python="name another folder by Frozen(..., keep=)") from error
-        order = _by_length(pool) if hasattr(tokenizer, "pad") else None
+        texts = isinstance(pool, list | tuple) and all(isinstance(text, str) for text in pool)
+        order = None  # or from the shortest to the longest, so that a batch holds little padding
+        if texts and hasattr(tokenizer, "pad"):
+            order = np.argsort([len(text) for text in pool], kind="stable")
         how: dict[str, Any] = {"tokenizer": tokenizer, "max_length": self.max_length, "batch_size": self.batch_size}
         how |= {"device": self.device, "progress": self.progress, "out": folder}
         examples = pool if order is None else [pool[i] for i in order]
@@ -237,13 +239,6 @@ class Frozen(Linear):
         ):  # of sentence_transformers
             return encoders.Sentences(self.encoder), self.tokenizer or self.encoder.tokenize
         return self.encoder, self.tokenizer
-
-
-def _by_length(pool: Any) -> NDArray[np.int64] | None:
-    """Positions of a list of texts from the shortest to the longest, so that a batch holds little padding."""
-    if not isinstance(pool, list | tuple) or not all(isinstance(text, str) for text in pool):
-        return None
-    return np.argsort([len(text) for text in pool], kind="stable")
 
 
 def _holds_texts(pool: OpenPool) -> bool:

@@ -25,7 +25,7 @@ from badge.core.numbers import positive, whole
 from badge.core.threads import usable_device
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.inputs import bind, positional
-from badge.training.examples import Inputs, each, in_dtype_of, on_device, parts_of, take_pixels
+from badge.training.fit import Inputs, each, in_dtype_of, on_device, parts_of, take_pixels
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
 _USED = "_badge_trainer_has_this"
@@ -182,19 +182,16 @@ def _epoch(model: nn.Module, optimizer: torch.optim.Optimizer, x: Inputs, y: Ten
     for batch in batches:
         target = y.index_select(0, batch)
         scores = _scores(model, each(x, partial(torch.index_select, dim=0, index=batch)), classes, y.ndim > 1)
+        if y.ndim == 1:
+            loss = cross_entropy(scores, target)
+        else:  # the mean over examples of the sum of the labels' losses
+            loss = binary_cross_entropy_with_logits(scores, target.to(scores.dtype), reduction="sum") / len(target)
         optimizer.zero_grad()
-        _loss(scores, target).backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         said = scores.detach().argmax(1) if y.ndim == 1 else (scores.detach() > 0).long()
         correct += (said == target).sum()  # a tensor: reading it here would wait for the device
     return int(correct) / y.numel()
-
-
-def _loss(scores: Tensor, target: Tensor) -> Tensor:
-    """The mean cross-entropy over examples; with several labels, the sum of their binary cross-entropies."""
-    if target.ndim == 1:
-        return cross_entropy(scores, target)
-    return binary_cross_entropy_with_logits(scores, target.to(scores.dtype), reduction="sum") / len(target)
 
 
 def _scores(model: nn.Module, x: Inputs, classes: int, labels: bool) -> Tensor:
