@@ -146,8 +146,7 @@ def write_rows(job: Job, key: str, pool: Any, names: NDArray[Any] | None) -> Par
         return found
     model, options = copy_here(job)
     said = Pass.of(model, pool, options).outputs()
-    h = said.embeddings.half() if job.half else said.embeddings
-    arrays = said.probabilities.numpy(), h.numpy()
+    arrays = said.probabilities.numpy(), (said.embeddings.half() if job.half else said.embeddings).numpy()
     return parts.write(job.directory, key, *arrays, names, job.identity, said.multilabel)
 
 
@@ -228,8 +227,8 @@ class BatchWriter:
 
 def _part_rows(plan: Plan, tried: Outputs, batch_size: int) -> int:
     """Rows of a part: whole batches, so that a row's batch is the same on one machine."""
-    width = tried.probabilities.shape[1] + tried.embeddings.shape[1]
-    fit = PART_BYTES // max(1, 4 * width + plan.row_bytes)
+    floats = tried.probabilities.shape[1] + tried.embeddings.shape[1]
+    fit = PART_BYTES // max(1, 4 * floats + plan.row_bytes)
     return max(1, min(PART_ROWS, fit) // batch_size) * batch_size
 
 

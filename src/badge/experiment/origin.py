@@ -142,8 +142,7 @@ def code_digest(path: str) -> str:
     file = getattr(importlib.import_module(name), "__file__", None)
     if file is None:  # built into the interpreter
         return f"module {name}"
-    depth = name.count(".") + (Path(file).stem == "__init__")
-    root = Path(file).resolve().parents[depth]
+    root = Path(file).resolve().parents[name.count(".") + (Path(file).stem == "__init__")]
     sources: dict[str, str] = {}
     waiting = [name]
     while waiting:
@@ -153,8 +152,7 @@ def code_digest(path: str) -> str:
             continue
         tree = ast.parse(found.read_bytes())
         sources[current] = ast.unparse(_without_docstrings(tree))
-        package = current if found.stem == "__init__" else current.rpartition(".")[0]
-        waiting += _imports(tree, package)
+        waiting += _imports(tree, package=current if found.stem == "__init__" else current.rpartition(".")[0])
     return hashlib.blake2b(json.dumps(sorted(sources.items())).encode(), digest_size=16).hexdigest()
 
 

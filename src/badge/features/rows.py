@@ -47,8 +47,7 @@ class Rows:
         """The rows on another device, in one copy."""
         if self.factors[0].device == torch.device(device):
             return self
-        widths = [f.shape[1] for f in self.factors]
-        moved = torch.split(torch.cat(self.factors, dim=1).to(device), widths, dim=1)
+        moved = torch.cat(self.factors, dim=1).to(device).split_with_sizes([f.shape[1] for f in self.factors], dim=1)
         return Rows(tuple(f.contiguous() for f in moved))
 
     @staticmethod
@@ -109,8 +108,7 @@ class Features:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the computation: float64 where an input is, else float32."""
-        wide = self.wide or any(f.dtype == torch.float64 for f in self.factors)
-        return torch.float64 if wide else torch.float32
+        return torch.float64 if self.wide or any(f.dtype == torch.float64 for f in self.factors) else torch.float32
 
     @property
     def device(self) -> torch.device:

@@ -65,9 +65,8 @@ def look(strategy: str) -> Look:
     """
     if strategy in _FIXED:
         return _FIXED[strategy]
-    code = zlib.crc32(strategy.encode())
-    colour = _COLOURS[code % len(_COLOURS)]
-    return Look(colour, _OTHER_MARKERS[code // len(_COLOURS) % len(_OTHER_MARKERS)], "--", 1.4)
+    around, of = divmod(zlib.crc32(strategy.encode()), len(_COLOURS))
+    return Look(_COLOURS[of], _OTHER_MARKERS[around % len(_OTHER_MARKERS)], "--", 1.4)
 
 
 #: Bytes of the name of a figure's file, without its ending; systems allow 255.
@@ -146,8 +145,7 @@ def thinned(line: Line) -> Line:
         return line
     gaps = np.flatnonzero(~np.isfinite(line.y))
     even = np.linspace(0, count - 1, POINTS).round().astype(np.int64)
-    keep = np.unique(np.concatenate([even, gaps, gaps - 1, gaps + 1]).clip(0, count - 1))
-    return line.part(keep)
+    return line.part(np.unique(np.concatenate([even, gaps, gaps - 1, gaps + 1]).clip(0, count - 1)))
 
 
 def mean_lines(means: Mapping[str, Mean], scale: float = 1.0) -> tuple[Line, ...]:
@@ -161,8 +159,7 @@ def mean_lines(means: Mapping[str, Mean], scale: float = 1.0) -> tuple[Line, ...
 
 def accuracy_lines(results: Results, setting: Setting, strategies: Sequence[str], zoom: bool = False) -> Lines:
     """Learning curves in per cent; with `zoom`, the part where the strategies differ most."""
-    means = {name: mean_curve(learning_curve(results, setting, name)) for name in strategies}
-    lines = mean_lines(means, 100.0)
+    lines = mean_lines({name: mean_curve(learning_curve(results, setting, name)) for name in strategies}, 100.0)
     window = zoom_window(lines) if zoom else None
     if window is not None:  # points outside the window would only fill the file; one on each side leads the line in
         edges = [(np.searchsorted(line.x, window[0]), np.searchsorted(line.x, window[1], "right")) for line in lines]
@@ -183,8 +180,7 @@ def zoom_window(lines: Sequence[Line]) -> tuple[float, float, float, float] | No
     if len(grid) < 3:
         return None
     heights = np.array([line.y[np.searchsorted(line.x, grid)] for line in lines])
-    errors = np.log(np.maximum(100.0 - heights, 0.1))
-    spread = np.ptp(errors, axis=0)
+    spread = np.ptp(np.log(np.maximum(100.0 - heights, 0.1)), axis=0)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(spread, 2, mode="edge"), 5), axis=1)
     apart = np.flatnonzero(smooth >= smooth.max() / 2)
     first, last = max(int(apart[0]), 1), int(apart[-1])

@@ -85,8 +85,7 @@ def _figure(plot_inches: float, top: float, bottom: float, left: float, right: f
 
     height = plot_inches + top + bottom
     figure = Figure(figsize=(WIDTH, height), facecolor="white")
-    box = (left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, plot_inches / height)
-    return figure, figure.add_axes(box)
+    return figure, figure.add_axes((left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, plot_inches / height))
 
 
 def _draw_lines(drawing: Lines) -> Figure:

@@ -59,8 +59,7 @@ def inline(svg: str, name: str, label: str) -> str:
         tag = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
         return re.sub(r"""(url\(#|href="#)""", rf"\g<1>{name}-", tag).replace(INK, "currentColor")
 
-    head = f'<svg role="img" aria-label="{html.escape(label)}"'
-    return _in_tags(svg, own).replace("<svg", head, 1)
+    return _in_tags(svg, own).replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
 def standalone(svg: str) -> str:

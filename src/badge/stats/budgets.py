@@ -41,8 +41,8 @@ def saturation(curve: Curve) -> tuple[int, int]:
     values = curve.values[last]
     shared = ~np.isnan(values).any(axis=0)
     mean = values[:, shared].mean(axis=0)
-    reached = mean >= SHARE * mean[-1] - ROUNDING
-    return int(curve.labels[shared][reached.argmax()]), int(last.sum())
+    first = (mean >= SHARE * mean[-1] - ROUNDING).argmax()
+    return int(curve.labels[shared][first]), int(last.sum())
 
 
 def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, ...]:
@@ -61,8 +61,7 @@ def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, 
     >>> budget_values(100, 200, 100)
     ()
     """
-    batches = (saturated - smallest) // batch_size
-    count = batches.bit_length() - 1  # ⌊log₂ x⌋ = ⌊log₂ ⌊x⌋⌋ for x ≥ 1
+    count = ((saturated - smallest) // batch_size).bit_length() - 1  # ⌊log₂ x⌋ = ⌊log₂ ⌊x⌋⌋ for x ≥ 1
     return tuple(smallest + 2 ** (m - 1) * batch_size for m in range(1, count + 1))
 
 

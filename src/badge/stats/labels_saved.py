@@ -66,8 +66,7 @@ def labels_to_reach(labels: NDArray[np.int64], accuracy: Floats, target: Floats)
     low, high = accuracy[rows, before], accuracy[rows, first]
     rise = np.where(high > low, high - low, 1.0)
     share = np.where(first > 0, np.clip((target - low) / rise, 0.0, 1.0), 1.0)
-    at = labels[before] + share * (labels[first] - labels[before])
-    return np.where(reached.any(axis=1), at, np.inf)
+    return np.where(reached.any(axis=1), labels[before] + share * (labels[first] - labels[before]), np.inf)
 
 
 def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed: int = 0) -> LabelsSaved:
@@ -132,8 +131,7 @@ def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) ->
     if np.isinf(needed[0]):
         text = f"{setting}: {name} does not reach {REFERENCE}'s final accuracy of {target[0]:.4f}"
         notes.append(Note("final accuracy of rand not reached", text))
-    last = float(ours.labels[mine_at][-1])
-    low, high = t_interval(np.log(np.maximum(np.minimum(needed, last), 1) / reference))
+    low, high = t_interval(np.log(np.clip(needed, 1, ours.labels[mine_at][-1]) / reference))
     estimate = (float(target[0]), float(needed[0]), float(reference[0]), float(needed[0] / reference[0]))
     return Saving(setting, name, len(seeds), *estimate, low, high if np.isfinite(needed).all() else high + np.inf)
 
@@ -151,8 +149,7 @@ def t_interval(logs: Floats) -> tuple[float, float]:
     repeats = len(without)
     if repeats < FEWEST_REPEATS:
         return np.nan, np.nan
-    error = np.sqrt((repeats - 1) * np.mean((without - without.mean()) ** 2))
-    half = critical_value(repeats, 1 - CONFIDENCE) * error
+    half = critical_value(repeats, 1 - CONFIDENCE) * np.sqrt((repeats - 1) * without.var())
     return float(np.exp(estimate - half)), float(np.exp(estimate + half))
 
 

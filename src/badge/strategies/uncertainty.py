@@ -219,8 +219,7 @@ def wkmeans(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = 
     some = some.to(outputs.device)
     x = Dense.trusted(outputs.embeddings.index_select(0, some))
     first = x.rows(torch.from_numpy(samplers.kmeanspp(x, k, rng)).to(x.device)).as_matrix()
-    centres = lloyd_from(x, first, weights=weights[some])[1]
-    return some.numpy(force=True)[nearest_distinct(x, centres)]
+    return some.numpy(force=True)[nearest_distinct(x, lloyd_from(x, first, weights=weights[some])[1])]
 
 
 def nearest_distinct(x: Dense, centres: Tensor) -> Picks:

@@ -35,8 +35,7 @@ class Encoded(nn.Module):
         return self.encoder
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        given = self.encoder(*args, **kwargs)
-        scores: Tensor = self.head(rows_of(given, kwargs.get("attention_mask")))
+        scores: Tensor = self.head(rows_of(self.encoder(*args, **kwargs), kwargs.get("attention_mask")))
         return scores
 
 

@@ -43,9 +43,7 @@ def _lines(name: str, title: str, cdfs: dict[str, Cdf]) -> Lines:
     high = max((float(cdf.errors[-1]) for cdf in cdfs.values()), default=1.0)
     margin = 0.04 * max(high - low, 0.1)
     low, high = low - margin, high + margin
-    lines = tuple(
-        Line(strategy, np.concatenate([[low], cdf.errors, [high]]), np.concatenate([[0.0], cdf.share, [1.0]]))
-        for strategy, cdf in cdfs.items()
-    )
-    window = (low, high, -0.02, 1.03)
-    return Lines(name, title, "error ÷ error of rand", "share of settings", lines, window, steps=True)
+    ends = {name: (np.r_[low, cdf.errors, high], np.r_[0.0, cdf.share, 1.0]) for name, cdf in cdfs.items()}
+    lines = tuple(Line(strategy, x, y) for strategy, (x, y) in ends.items())
+    axes = "error ÷ error of rand", "share of settings"
+    return Lines(name, title, *axes, lines, (low, high, -0.02, 1.03), steps=True)

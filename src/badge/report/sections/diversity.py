@@ -27,6 +27,5 @@ def section(study: Study) -> Section:
             lines = mean_lines({name: getattr(diversity, what) for name, diversity in found.items()})
             pair += [Lines(slug(what, *setting), str(setting), "number of labels", label, lines)] if lines else []
         groups.append(pair)
-    rows = by_strategy(results, batch_diversity)
-    table = Table("diversity", [*SETTING, "strategy", *HEADER], rows)
+    table = Table("diversity", [*SETTING, "strategy", *HEADER], by_strategy(results, batch_diversity))
     return Section("diversity", "Batch diversity", WORDS, {}, groups, [table], shown=any(groups))
