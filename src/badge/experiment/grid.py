@@ -261,10 +261,10 @@ def _pairs(block: Mapping[str, Any]) -> list[tuple[str, str]]:
         return list(product(_list(block, "data"), _list(block, "model")))
     if "data" in block or "model" in block:
         raise InputError("give pairs, or data and model, not both")
-    pairs = [tuple(str(pair).rsplit("/", 1)) for pair in _list(block, "pairs")]
-    if any(len(pair) != 2 for pair in pairs):
+    pairs = [str(pair).rpartition("/") for pair in _list(block, "pairs")]
+    if not all(slash for _, slash, _ in pairs):
         raise InputError(f"a pair is written data/model, not {block['pairs']!r}")
-    return [(pair[0], pair[1]) for pair in pairs]
+    return [(data, model) for data, _, model in pairs]
 
 
 def _seeds(block: Mapping[str, Any]) -> list[Any]:

@@ -4,8 +4,6 @@ A run that is taken up after an edit of `load`, of `build` or of a data file wou
 of code and data tell. Versions and the revision are written down too.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

@@ -179,8 +179,5 @@ def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, 
     {100: 1}
     """
     keys = [getattr(setting, by) if isinstance(by, str) else by(setting) for setting in penalty.settings]
-    groups = {}
-    for key in sorted(set(keys)):
-        member = np.array([k == key for k in keys])
-        groups[key] = Matrix(penalty.strategies, int(member.sum()), penalty.values[member].sum(axis=0))
-    return groups
+    members = {group: penalty.values[[key == group for key in keys]] for group in sorted(set(keys))}
+    return {group: Matrix(penalty.strategies, len(some), some.sum(axis=0)) for group, some in members.items()}

@@ -188,9 +188,8 @@ class Results:
             shared = set.intersection(*found) if found else set()
             for run in self.runs if len(shared) >= least else ():
                 keep[run.rows] |= run.setting == setting and run.seed in shared
-        if not keep.any():
-            return None
-        return Results.of({name: column[keep] for name, column in self.columns.items()}, self.notes)
+        kept = {name: column[keep] for name, column in self.columns.items()}
+        return Results.of(kept, self.notes) if keep.any() else None
 
     @classmethod
     def joined(cls, tables: Sequence[Results]) -> Results:

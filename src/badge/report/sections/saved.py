@@ -45,9 +45,8 @@ HEADER = ("repeats", "rand_final_accuracy", "labels", "rand_labels", "ratio", "r
 
 def section(study: Study) -> Section:
     saved = study.statistics.saved
-    by_setting: dict[Setting, dict[str, Saving]] = {}
+    by_setting: dict[Setting | None, dict[str, Saving]] = {}
     for entry in saved.savings:
-        assert entry.setting is not None
         by_setting.setdefault(entry.setting, {})[entry.strategy] = entry
     names = list(dict.fromkeys(entry.strategy for entry in saved.savings))
     rows = [  # one row per setting and strategy, then the medians over all settings (`repeats`: the number of settings)
