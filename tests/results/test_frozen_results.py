@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from badge.stats import Results
+from badge.stats import Results, load
+from results import FROZEN
 from results.frozen import BUDGETS, RULE, above_reference, by_budget, curves, native, ranked, tables, verdict
 
 GAINS = {"rand": 0.0, "badge": 0.02, "marg": -0.01, "uherding": 0.05}
@@ -83,3 +85,51 @@ def test_the_rule_fixed_in_advance_is_tested_on_other_sets(other: dict[str, floa
 def test_every_table_has_a_line_even_with_few_runs() -> None:
     assert all(lines for lines in tables(made({"rand": 0.0, "badge": 0.01}, sets=("a",))).values())
     assert tables(made(firsts=("rand", "typiclust")))["cold"][2] == "| a | 50.0 % | – | – | +3.0 ± 0.0 |"
+
+
+def cells(lines: list[str]) -> dict[str, list[str]]:
+    """The rows of a table by their first cell."""
+    rows = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {first: rest for first, *rest in rows}
+
+
+def first_number(cell: str) -> float:
+    return float(cell.split()[0].strip("*"))
+
+
+def numbers(lines: list[str]) -> dict[str, list[float]]:
+    """The rows of three numbers each, by strategy."""
+    rows = {name: row for name, row in cells(lines).items() if len(row) == 3 and name not in ("strategy", "---")}
+    return {name: [first_number(cell) for cell in row] for name, row in rows.items()}
+
+
+def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
+    """Whoever adds runs and makes the tables again reads here which sentences no longer hold."""
+    words = " ".join(Path("docs/which-strategy.md").read_text(encoding="utf-8").split())
+    shown = tables(load(FROZEN))
+    budgets = numbers(shown["budgets"])
+    order = [sorted(budgets, key=lambda name, i=i: -budgets[name][i]) for i in range(3)]
+    assert "`maxherding`, which asks no model, comes second at low and middle budgets" in words
+    assert [names[1] == "maxherding" for names in order[:2]] == [True, True]
+    assert "`bald` is among the last three at every budget" in words
+    assert all("bald" in names[-3:] for names in order)
+    assert "`power-marg`: ahead of `marg` at every budget" in words
+    assert all(ours > theirs for ours, theirs in zip(budgets["power-marg"], budgets["marg"], strict=True))
+    by_set = cells(shown["data"])
+    header = by_set.pop("data set, budget")
+    by_set.pop("---")
+    ahead = {
+        budget: sum(
+            first_number(row[header.index("uherding")]) > first_number(row[header.index("badge")])
+            for name, row in by_set.items()
+            if name.endswith(budget)
+        )
+        for budget in ("low", "middle", "high")
+    }
+    said = "ahead of it on five of six data sets at low and middle budgets, and on all six at high ones"
+    assert said in words
+    assert list(ahead.values()) == [5, 5, 6] and len(by_set) == 18
+    recall = {name: row[2] for name, row in numbers(shown["rare"]).items()}
+    assert "`conf` or `entropy`: 17 points of recall of the rare classes above `rand`; `uherding` gains 15" in words
+    assert sorted(recall, key=lambda name: recall[name])[-3:] == ["uherding", "conf", "entropy"]
+    assert [int(recall[name]) for name in ("conf", "entropy", "uherding")] == [17, 17, 15]
