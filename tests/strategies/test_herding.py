@@ -8,6 +8,7 @@ import torch
 
 import badge
 from badge.features.kinds import unit_rows
+from badge.samplers.lloyd import lloyd
 from badge.strategies.embeddings import maxherding, probcover, pure_radius, uherding
 
 RNG = np.random.default_rng
@@ -82,3 +83,14 @@ def test_the_radius_of_probcover() -> None:
     x = unit_rows(torch.from_numpy(np.stack([np.cos(angle), np.sin(angle)], axis=1)))
     found = pure_radius(x, 2, RNG(0))
     assert 2 * np.sin(0.5) - 1e-6 <= found <= 2 * np.sin(0.53)
+
+
+@pytest.mark.parametrize("n", [19, 20, 21, 100, 1000])
+def test_the_radius_is_the_largest_at_which_over_95_percent_of_the_balls_are_pure(n: int) -> None:
+    rng = RNG(n)
+    x = unit_rows(torch.from_numpy(rng.normal(size=(n, 3))))
+    cluster = lloyd(x, 4, RNG(0)).numpy()
+    dists = np.linalg.norm(x.as_matrix().numpy()[:, None] - x.as_matrix().numpy(), axis=2)
+    nearest = np.where(cluster[:, None] == cluster, np.inf, dists).min(axis=1)
+    pure = [delta for delta in nearest if (nearest >= delta).mean() > 0.95]
+    assert pure_radius(x, 4, RNG(0)) == pytest.approx(max(pure), rel=1e-6)

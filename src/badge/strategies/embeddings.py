@@ -141,9 +141,9 @@ def probcover(
     """ProbCover (Yehuda, Dekel, Hacohen & Weinshall 2022, "Active Learning Through a Covering Lens", NeurIPS): the examples
     with balls of radius δ that hold most of what no labelled example's ball holds.
 
-    `delta=None` takes the paper's rule: the largest δ at which 95 % of the balls hold rows of one k-means cluster only, with
-    as many clusters as classes (k clusters where there are no probabilities). Balls are looked at around 1,000 rows. When
-    every row is covered the rest is drawn uniformly; the authors' code then picks the first row again and again.
+    `delta=None` takes the paper's rule: the largest δ at which over 95 % of the balls hold rows of one k-means cluster only,
+    with as many clusters as classes (k clusters where there are no probabilities). Balls are looked at around 1,000 rows.
+    When every row is covered the rest is drawn uniformly; the authors' code then picks the first row again and again.
 
     >>> import badge
     >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
@@ -198,7 +198,7 @@ def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, na
 
 
 def pure_radius(x: Dense, clusters: int, rng: Generator) -> float:
-    """The largest δ at which at most 5 % of the balls hold a row of another cluster than their centre's.
+    """The largest δ at which less than 5 % of the balls hold a row of another cluster than their centre's.
 
     A ball is pure while δ is at most the distance to the nearest row of another cluster: δ is a quantile of these.
     """
