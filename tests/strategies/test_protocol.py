@@ -51,7 +51,7 @@ class Watched(Outputs):
     """Outputs that note what is looked at."""
 
     def __init__(self, seen: set[str]) -> None:
-        self._set(OUT.probabilities, OUT.embeddings)
+        super().__init__(OUT.probabilities, OUT.embeddings)
         self.expected_entropy = OUT.expected_entropy
         self.seen = seen
 

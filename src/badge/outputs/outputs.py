@@ -51,7 +51,7 @@ class Outputs:
     _h: RowSource | None
     _rows: int
     #: why probabilities or embeddings are not there; empty if both are there, or if no reason was given
-    missing: str
+    missing: str = ""
     #: ‖h‖ of each row, [N, 1] in float64, where the check of the embeddings found them
     norms: RowSource | None = None
     #: mean entropy of the single answers, [N, 1], where the probabilities are the mean of several passes or models
@@ -73,14 +73,9 @@ class Outputs:
             self.norms = norms if bool(norms.sum().isfinite()) else None  # NaN and inf survive a sum
         check_rows(p, h if self.norms is None else None, multilabel)
         check_scale(h)
-        self._set(p, h, multilabel=multilabel)
-
-    def _set(
-        self, p: RowSource | None, h: RowSource | None, missing: str = "", multilabel: bool = False, rows: int = 0
-    ) -> None:
-        self._p, self._h, self.missing, self.multilabel = p, h, missing, bool(multilabel)
         held = p if h is None else h
-        self._rows = rows if held is None else len(held)
+        assert held is not None  # else the shapes were refused
+        self._p, self._h, self._rows, self.multilabel = p, h, len(held), bool(multilabel)
 
     @classmethod
     def trusted(
@@ -90,8 +85,9 @@ class Outputs:
 
         `missing` says why one of them is not there, `rows` is their number where neither is.
         """
-        out = cls.__new__(cls)
-        out._set(p, h, missing, multilabel, rows)
+        out, held = cls.__new__(cls), p if h is None else h
+        out._p, out._h, out.missing, out.multilabel = p, h, missing, bool(multilabel)
+        out._rows = rows if held is None else len(held)
         return out
 
     @classmethod
