@@ -62,19 +62,14 @@ def inline(svg: str, name: str, label: str) -> str:
     return _in_tags(svg, own).replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
-def standalone(svg: str) -> str:
-    """The SVG as a file: dark ink on white."""
-    body = _in_tags(svg, lambda tag: tag.replace(INK, _PRINT_INK))
-    body = re.sub(r"(<svg[^>]*>)", r'\1\n<rect width="100%" height="100%" fill="#ffffff"/>', body, count=1)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + body
-
-
 def save(figure: Figure, path: Path, svg: str | None = None) -> None:
     """Write a figure: SVG, PNG, or what else matplotlib knows by the ending of `path`."""
     folder_for(path.parent)
     if path.suffix == ".svg":
+        dark = _in_tags(svg or svg_text(figure), lambda tag: tag.replace(INK, _PRINT_INK))  # on white
+        body = re.sub(r"(<svg[^>]*>)", r'\1\n<rect width="100%" height="100%" fill="#ffffff"/>', dark, count=1)
         with replacing(path) as file:
-            file.write(standalone(svg_text(figure) if svg is None else svg))
+            file.write('<?xml version="1.0" encoding="utf-8"?>\n' + body)
         return
     import matplotlib
 

@@ -99,16 +99,13 @@ def latex_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     \end{tabular}
     <BLANKLINE>
     """
-    right = ["r" if rows and all(_is_number(row[i]) for row in rows) else "l" for i in range(len(header))]
+    columns = zip(*rows, strict=True) if rows else [("none",)] * len(header)
+    right = ["r" if all(v == "" or isinstance(v, int | float | None) for v in column) else "l" for column in columns]
     titles = [TITLES.get(name, name.translate(_SPECIAL)) for name in header]
     lines = [titles, *([_latex_cell(value) for value in row] for row in rows)]
     head, *body = [" & ".join(line) + r" \\" for line in lines]
     top = [rf"\begin{{tabular}}{{{''.join(right)}}}", r"\toprule", head, r"\midrule"]
     return "\n".join([*top, *body, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _latex_cell(value: Any) -> str:

@@ -93,7 +93,9 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
         confidence, label = (torch.cat([1 - p, p], dim=1) if p.shape[1] == 1 else p).max(dim=1)
     norm = rows.double().sq_norms().sqrt()
     per_pick = {"ids": index, "norm": norm, "label": label, "confidence": confidence}
-    per_pick |= {"nearest": _nearest_earlier(rows), "coverage": _coverage(features, rows)}
+    sq_dists = Exact.of(rows).among()
+    sq_dists[torch.ones_like(sq_dists, dtype=torch.bool).triu_()] = torch.inf  # to itself and to later picks
+    per_pick |= {"nearest": sq_dists.amin(dim=1).sqrt(), "coverage": _coverage(features, rows)}
     columns: dict[str, Any] = {name: column.numpy(force=True) for name, column in per_pick.items()}
     gain = None if strategy is None else _gain(strategy, outputs, index.tolist(), labeled)
     return Explanation(**columns, mean_norm=float(norm.mean()), log_det=log_det(rows, features.rank_bound), gain=gain)
@@ -106,12 +108,6 @@ def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | No
         return np.array(coverage_added(outputs, ids, labeled, strategy))
     known = "maxherding, uherding, probcover, bait and bait-binary"
     raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
-
-
-def _nearest_earlier(rows: Rows) -> Tensor:
-    sq_dists = Exact.of(rows).among()
-    earlier = torch.ones_like(sq_dists, dtype=torch.bool).tril_(-1)
-    return torch.where(earlier, sq_dists, torch.inf).amin(dim=1).sqrt()
 
 
 def _coverage(features: Factored, picks: Rows) -> Tensor:
