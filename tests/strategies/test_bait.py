@@ -12,7 +12,7 @@ import badge
 from badge.errors import InputError
 from badge.samplers import fisher
 from badge.samplers.plain import plain_bait
-from badge.strategies.gradient import bait, bait_binary
+from badge.strategies.bait import bait, bait_binary
 
 RNG = np.random.default_rng
 

@@ -10,7 +10,7 @@ from torch import nn
 
 import badge
 from badge.errors import InputError, ModelError
-from badge.strategies.uncertainty import mean_of, mutual_information
+from badge.strategies.bald import mean_of, mutual_information
 
 
 def members(count: int, n: int = 30, c: int = 4) -> list[badge.Outputs]:

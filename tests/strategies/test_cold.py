@@ -14,7 +14,7 @@ import badge
 from badge.cli import app
 from badge.errors import InputError, JournalError, ModelError
 from badge.samplers.lloyd import lloyd
-from badge.strategies import embeddings
+from badge.strategies import cold
 from badge.testing.laws import chi_square
 from laws import ACCEPTED
 
@@ -48,7 +48,7 @@ def test_typiclust_takes_the_most_typical_of_the_largest_clusters(seed: int) -> 
 def test_a_wrong_typiclust_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least typical of each cluster is another answer: the test above can fail."""
     right = badge.select_from(OUT, 8, "typiclust")
-    monkeypatch.setattr(embeddings, "most_typical", lambda features, rows, squared: len(rows) - 1)
+    monkeypatch.setattr(cold, "most_typical", lambda features, rows, squared: len(rows) - 1)
     assert (badge.select_from(OUT, 8, "typiclust") != right).any()
 
 
@@ -85,7 +85,7 @@ def test_any_number_of_picks_is_distinct(k: int) -> None:
 
 def test_more_picks_than_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clusters are gone through again, each time without what was taken."""
-    monkeypatch.setattr(embeddings, "MOST_CLUSTERS", 8)
+    monkeypatch.setattr(cold, "MOST_CLUSTERS", 8)
     ids = badge.select_from(OUT, 20, "typiclust")
     assert GROUP[ids].tolist()[:16] == list(range(8)) * 2 and len(set(ids.tolist())) == 20
 

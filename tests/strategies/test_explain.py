@@ -11,7 +11,7 @@ import torch
 import badge
 from badge.errors import InputError
 from badge.features.kinds import unit_rows
-from badge.strategies.embeddings import pure_radius
+from badge.strategies.coverage import pure_radius
 
 
 def example(n: int = 30, c: int = 3, d: int = 4, seed: int = 0) -> badge.Outputs:

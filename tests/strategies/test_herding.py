@@ -9,7 +9,7 @@ import torch
 import badge
 from badge.features.kinds import unit_rows
 from badge.samplers.lloyd import lloyd
-from badge.strategies.embeddings import maxherding, probcover, pure_radius, uherding
+from badge.strategies.coverage import maxherding, probcover, pure_radius, uherding
 
 RNG = np.random.default_rng
 

@@ -19,8 +19,9 @@ from badge.core import catalog
 from badge.core.rows import Remaining
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.choose import Request, choose
+from badge.strategies.choose import choose
 from badge.strategies.protocol import REGISTRY, Declaration, Stateful, declaration, declare
+from badge.strategies.request import Request
 
 core_rows = importlib.import_module("badge.core.rows")
 

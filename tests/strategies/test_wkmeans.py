@@ -10,7 +10,7 @@ import badge
 from badge.samplers import lloyd as module
 from badge.samplers.lloyd import lloyd_from
 from badge.samplers.plain import plain_lloyd
-from badge.strategies.uncertainty import nearest_distinct, wkmeans
+from badge.strategies.wkmeans import nearest_distinct, wkmeans
 
 RNG = np.random.default_rng
 

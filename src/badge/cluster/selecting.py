@@ -18,8 +18,9 @@ from badge.errors import InputError
 from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
-from badge.strategies.choose import Request, check_one_model, choose
+from badge.strategies.choose import check_one_model, choose
 from badge.strategies.protocol import Picks, Strategy
+from badge.strategies.request import Request
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -34,8 +34,9 @@ from badge.models.estimator import lacks_embedding
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
-from badge.strategies.choose import Request, choose
+from badge.strategies.choose import choose
 from badge.strategies.explain import Explanation, explain
+from badge.strategies.request import Request
 from badge.training.fit import align, fit_model, is_estimator, lacks_labels, prepared
 
 #: a strategy for the time without a model, and its embeddings (None: from a frozen encoder)

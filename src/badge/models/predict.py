@@ -12,8 +12,10 @@ from badge.models.one_pass import Pass
 from badge.models.options import Embeddings, Options, PassOptions, takes_options
 from badge.models.pools import length
 from badge.outputs import Outputs
-from badge.strategies.choose import Request, choose, get
+from badge.strategies.choose import choose
 from badge.strategies.protocol import Declaration, Strategy, declaration
+from badge.strategies.registry import get
+from badge.strategies.request import Request
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -18,7 +18,7 @@ from badge.models.borrowed import in_mode
 from badge.models.estimator import Estimator
 from badge.models.network import Network, Run, Said, unchanged
 from badge.outputs import Outputs
-from badge.strategies.uncertainty import mean_of
+from badge.strategies.bald import mean_of
 
 
 class Replicas:

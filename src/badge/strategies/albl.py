@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.embeddings import coreset
+from badge.strategies.coreset import coreset
 from badge.strategies.protocol import Picks, check_one_label, listed
 from badge.strategies.uncertainty import conf
 

@@ -1,127 +1,16 @@
-"""From a name and outputs to picks: `Request.of` checks what needs no model, and every door ends in `choose`."""
+"""`choose`: from a request and outputs to picks. Every door ends here."""
 
-from __future__ import annotations
-
-import inspect
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from badge.core.arrays import as_array, as_index
-from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_name
-from badge.core.importing import imported
-from badge.core.numbers import flag
-from badge.core.rng import generator
-from badge.core.rows import Listed, Remaining, loaded, narrowed
+from badge.core.arrays import as_array
+from badge.core.rows import Remaining, loaded, narrowed
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.samplers.checks import check_k
-from badge.strategies import albl, embeddings, gradient, uncertainty  # noqa: F401
-from badge.strategies.protocol import REGISTRY, Declaration, Strategy, declaration, declare
-
-#: The names of all strategies.
-NAMES = list(STRATEGIES)
-#: Those that the paper compares.
-PAPER = list(PAPER_STRATEGIES)
-CALL = "(outputs, k, rng, labeled=None)"
-
-
-def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
-    """The strategy of a name (a fresh one where it has memory), a user's "package.module:function", or the object itself.
-
-    Args:
-        strategy: a name, "package.module:function", or the object itself.
-        bias: look at the gradient of the output layer's bias too, with strategies that have this parameter.
-
-    Returns:
-        A callable (outputs, k, rng, labeled=None) -> positions.
-
-    Raises:
-        UnknownNameError: there is no strategy of this name.
-        InputError: `bias` with a strategy that is not on gradients.
-
-    >>> from badge import strategies
-    >>> strategies.get("nope")
-    Traceback (most recent call last):
-    badge.errors.UnknownNameError: unknown strategy 'nope'; known: badge, coreset, conf, marg, entropy, albl, rand, ...
-    """
-    name = strategy
-    if isinstance(strategy, str):
-        check_name(strategy)
-        found = imported("strategy", strategy) if ":" in strategy else REGISTRY[strategy]
-        strategy = cast(Strategy, found() if isinstance(found, type) else found)  # a class has memory: each run its own
-    if not isinstance(name, str) or ":" in name:
-        _check_own(name, strategy)
-    if not flag(bias, "bias"):
-        return strategy
-    check_bias(name, "bias" in inspect.signature(strategy).parameters)
-    with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
-    return declare(**vars(declaration(strategy)))(with_bias)
-
-
-def _check_own(name: object, strategy: object) -> None:
-    """Refuse what cannot be called as a strategy."""
-    if not callable(strategy):
-        raise InputError(f"a strategy is a name or a callable {CALL}, not {name!r}")
-    try:
-        takes = inspect.signature(strategy)
-    except ValueError:  # one that does not tell
-        return
-    try:
-        takes.bind(None, 1, None, labeled=None)
-    except TypeError:
-        shown = name if isinstance(name, str) else getattr(strategy, "__name__", type(strategy).__name__)
-        raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """k picks by `strategy` among the rows `left` of a pool; `labeled` are the labelled examples, if they were passed."""
-
-    strategy: Strategy
-    k: int
-    rng: np.random.Generator
-    left: Remaining | Listed
-    labeled: Any = None
-
-    @classmethod
-    def of(
-        cls,
-        strategy: str | Strategy,
-        k: Any,
-        rows: int,
-        seed: int | np.random.Generator | None = 0,
-        labeled: Any = None,
-        exclude: Any = None,
-        bias: bool = False,
-    ) -> Request:
-        """The request for k picks from a pool of `rows` rows, or an error that says what is wrong with it.
-
-        >>> Request.of("badge", 3, rows=10, exclude=range(8))
-        Traceback (most recent call last):
-        badge.errors.InputError: asked for 3 of 2 candidates: 10 in the pool, 8 excluded
-        """
-        rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
-        done = None if exclude is None else torch.unique(as_index(exclude, rows)).numpy()
-        if done is not None and len(outside := done[(done < 0) | (done >= rows)]):
-            raise InputError(f"exclude holds {int(outside[0])}: positions go from 0 to {rows - 1}")
-        k, left = check_k(k, rows), Remaining(0, rows, done)
-        if k > (n := len(left)):
-            raise InputError(f"asked for {k} of {n} candidates: {rows} in the pool, {rows - n} excluded")
-        request = cls(get(strategy, bias), k, rng, left, labeled)
-        if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
-            name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-            raise InputError(f"{name} is conditioned on the labelled examples: pass labeled=, or exclude=")
-        return request
-
-    @cached_property
-    def declared(self) -> Declaration:
-        """What the strategy reads."""
-        return declaration(self.strategy)
+from badge.strategies.protocol import Strategy
+from badge.strategies.request import Request
 
 
 def select_from(

@@ -12,8 +12,8 @@ from badge.core.arrays import as_index
 from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
-from badge.strategies.embeddings import coverage_added
-from badge.strategies.gradient import bait_added
+from badge.strategies.bait import bait_added
+from badge.strategies.coverage import coverage_added
 
 #: A Cholesky pivot below this share of its row's squared norm counts as vanished.
 VANISHED = 1e-12

@@ -1,4 +1,4 @@
-"""Uncertainty sampling: examples about which the model is least sure, taken, drawn or spread; and the uniform baseline.
+"""Uncertainty sampling: the k examples about which the model is least sure, or draws of them; and the uniform baseline.
 
 For multi-label outputs, with labels independent given the example:
 
@@ -7,8 +7,7 @@ For multi-label outputs, with labels independent given the example:
     entropy  largest entropy of the set of labels, which is the sum of the labels' entropies
 """
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,8 @@ from torch import Tensor
 from badge import samplers
 from badge.core.arrays import chunks
 from badge.core.numbers import positive
-from badge.errors import InputError
-from badge.features import Dense, gradient_embedding
+from badge.features import gradient_embedding
 from badge.outputs import Outputs
-from badge.samplers.lloyd import lloyd_from
 from badge.samplers.topk import Score, topk_by
 from badge.strategies.protocol import Picks, listed
 
@@ -143,93 +140,3 @@ def gradient_norm(outputs: Outputs) -> Tensor:
 power_marg = listed("power-marg")(Power(doubt))
 power_entropy = listed("power-entropy")(Power(entropies))
 power_norm = listed("power-norm")(Power(gradient_norm))
-
-
-def mean_of(members: Iterable[Outputs]) -> Outputs:
-    """The mean probabilities of several outputs of one pool, which `bald` can pick from; embeddings are the first one's.
-
-    Members are read once, and only the mean and one number per row are kept: a generator needs memory for one member.
-
-    >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
-    >>> pair.probabilities.tolist(), [round(float(x), 4) for x in mutual_information(pair)]
-    ([[0.5, 0.5], [0.5, 0.5]], [0.6931, 0.0])
-    """
-    total, entropy, first, count = torch.zeros(0), torch.zeros(0), Outputs.unread(0), 0
-    for member in members:
-        p, h = member.probabilities[:].double(), entropies(member)
-        if count and p.shape != total.shape:
-            raise InputError(f"members differ: probabilities {tuple(total.shape)} and {tuple(p.shape)}")
-        total, entropy = (total.add_(p), entropy.add_(h)) if count else (p.clone(), h.clone())
-        first, count = first if count else member, count + 1
-    if count < 2:
-        raise InputError(f"bald needs two members or more that can disagree, not {count}")
-    return first.with_probabilities(total / count, entropy[:, None] / count)
-
-
-def mutual_information(outputs: Outputs) -> Tensor:
-    """H(mean of p_m) − mean of H(p_m) of every row, [N], in float64.
-
-    Houlsby, Huszár, Ghahramani & Lengyel (2011, "Bayesian Active Learning for Classification and Preference Learning"), with
-    passes with dropout as draws from the posterior (Gal, Islam & Ghahramani 2017), or the members of an ensemble.
-    """
-    whole = entropies(outputs)
-    if outputs.expected_entropy is None:
-        what = "bald compares several answers about each example, and these outputs hold one: use entropy"
-        way_out = (
-            "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model; "
-            "for a learner predict=functools.partial(badge.predict, passes=20)"
-        )
-        raise InputError(what, in_python=way_out)
-    return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
-
-
-@listed("bald")
-def bald(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
-    """The k examples of largest mutual information between label and model.
-
-    >>> import badge
-    >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])
-    >>> badge.select_from(pair, k=1, strategy="bald").tolist()
-    [0]
-    """
-    return samplers.topk(mutual_information(outputs).numpy(force=True), k, rng)
-
-
-power_bald = listed("power-bald")(Power(mutual_information))
-
-
-@listed("wkmeans")
-def wkmeans(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, beta: float = 10.0) -> Picks:
-    """Weighted k-means over the smallest margins (Zhdanov 2019, "Diverse mini-batch Active Learning", arXiv 1901.05954).
-
-    The β·k examples of smallest margin are clustered into k clusters of their embeddings, with weights 1 − margin
-    (k-means++, then Lloyd). Each centre gives the nearest example that is not taken yet. β = ∞ clusters the whole pool.
-
-    Cluster-Margin (Citovsky et al. 2021, NeurIPS) also joins margins and clusters, but the other way round: it clusters the
-    pool once, bottom-up, and then takes the smallest margins from cluster after cluster, small clusters first.
-
-    >>> import badge
-    >>> out = badge.Outputs([[0.5, 0.5]] * 4 + [[1.0, 0.0]], [[0.0], [0.1], [9.0], [9.1], [5.0]])
-    >>> sorted(i // 2 for i in wkmeans(out, 2, np.random.default_rng(0), beta=2).tolist())
-    [0, 1]
-    """
-    n, weights = len(outputs), doubt(outputs)
-    size = n if math.isinf(beta) else min(n, max(k, math.ceil(positive(beta, "beta") * k)))
-    some = torch.arange(n) if size == n else torch.from_numpy(samplers.topk(weights.numpy(force=True), size, rng))
-    some = some.to(outputs.device)
-    x = Dense.trusted(outputs.embeddings.index_select(0, some))
-    first = x.rows(torch.from_numpy(samplers.kmeanspp(x, k, rng)).to(x.device)).as_matrix()
-    return some.numpy(force=True)[nearest_distinct(x, lloyd_from(x, first, weights=weights[some])[1])]
-
-
-def nearest_distinct(x: Dense, centres: Tensor) -> Picks:
-    """For each centre in turn the nearest row that no earlier centre took."""
-    picks, taken = [], torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    origin = centres.mean(dim=0)
-    rows = (x.as_matrix().double() - origin).to(x.dtype)
-    sq_norms = rows.square().sum(dim=1)
-    for part in torch.split((centres - origin).to(x.dtype), max(1, 2**22 // len(x))):
-        for sq_dists in sq_norms - 2 * part @ rows.T:
-            picks.append(int(sq_dists.masked_fill_(taken, torch.inf).argmin()))
-            taken[picks[-1]] = True
-    return np.array(picks, dtype=np.int64)

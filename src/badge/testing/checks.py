@@ -16,7 +16,8 @@ from badge.features import Dense, Features, gradient_embedding
 from badge.outputs import Outputs
 from badge.outputs.part_rows import PartRows
 from badge.strategies import Stateful, Strategy, declaration, get
-from badge.strategies.choose import Request, checked, choose, select_from
+from badge.strategies.choose import checked, choose, select_from
+from badge.strategies.request import Request
 from badge.testing.laws import as_sets, chi_square, tally
 
 

@@ -1,0 +1,66 @@
+"""Names → strategies."""
+
+import inspect
+from functools import partial
+from typing import cast
+
+from badge.core.catalog import PAPER_STRATEGIES, STRATEGIES, check_bias, check_name
+from badge.core.importing import imported
+from badge.core.numbers import flag
+from badge.errors import InputError
+from badge.strategies import albl, auto, bait, bald, cold, coreset, coverage, gradient, uncertainty, wkmeans  # noqa: F401
+from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
+
+#: The names of all strategies.
+NAMES = list(STRATEGIES)
+#: Those that the paper compares.
+PAPER = list(PAPER_STRATEGIES)
+CALL = "(outputs, k, rng, labeled=None)"
+
+
+def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
+    """The strategy of a name (a fresh one where it has memory), a user's "package.module:function", or the object itself.
+
+    Args:
+        strategy: a name, "package.module:function", or the object itself.
+        bias: look at the gradient of the output layer's bias too, with strategies that have this parameter.
+
+    Returns:
+        A callable (outputs, k, rng, labeled=None) -> positions.
+
+    Raises:
+        UnknownNameError: there is no strategy of this name.
+        InputError: `bias` with a strategy that is not on gradients.
+
+    >>> from badge import strategies
+    >>> strategies.get("nope")
+    Traceback (most recent call last):
+    badge.errors.UnknownNameError: unknown strategy 'nope'; known: badge, coreset, conf, marg, entropy, albl, rand, ...
+    """
+    name = strategy
+    if isinstance(strategy, str):
+        check_name(strategy)
+        found = imported("strategy", strategy) if ":" in strategy else REGISTRY[strategy]
+        strategy = cast(Strategy, found() if isinstance(found, type) else found)  # a class has memory: each run its own
+    if not isinstance(name, str) or ":" in name:
+        _check_own(name, strategy)
+    if not flag(bias, "bias"):
+        return strategy
+    check_bias(name, "bias" in inspect.signature(strategy).parameters)
+    with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
+    return declare(**vars(declaration(strategy)))(with_bias)
+
+
+def _check_own(name: object, strategy: object) -> None:
+    """Refuse what cannot be called as a strategy."""
+    if not callable(strategy):
+        raise InputError(f"a strategy is a name or a callable {CALL}, not {name!r}")
+    try:
+        takes = inspect.signature(strategy)
+    except ValueError:  # one that does not tell
+        return
+    try:
+        takes.bind(None, 1, None, labeled=None)
+    except TypeError:
+        shown = name if isinstance(name, str) else getattr(strategy, "__name__", type(strategy).__name__)
+        raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None
