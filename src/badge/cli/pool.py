@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from badge.cli.request import Files
 from badge.errors import InputError
 from badge.tables import NOTHING, Array, Table, Told, first_few, read_table
 
 if TYPE_CHECKING:
-    from badge.cli.select import Files
     from badge.outputs import Outputs
 
 #: What pandas and parquet call an index without a name.

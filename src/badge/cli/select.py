@@ -7,11 +7,12 @@ import sys
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from typer import Option
 
 from badge.cli.options import Delimiter, Encoding, Header, Strategy, names_of
+from badge.cli.request import Files, check_files
 from badge.core import catalog
 from badge.core.numbers import whole
 from badge.core.spreadsheet import safe
@@ -34,40 +35,6 @@ def _file(help: str, *names: str, metavar: str = "FILE") -> Any:
 
 
 _columns = partial(_file, metavar="NAMES")
-
-
-class Files(NamedTuple):
-    """The files of a pool and what was said about them; `kind` is "labeled-" if they are of labelled examples."""
-
-    probabilities: Path | None
-    logits: Path | None
-    embeddings: Path | None
-    probability_columns: list[str]
-    embedding_columns: list[str]
-    id_column: str | None
-    layout: tuple[bool | None, str | None, str | None]  #: header, delimiter, encoding
-    kind: str = ""
-    multilabel: bool = False
-
-    def __bool__(self) -> bool:
-        return any(file is not None for file in self[:3])
-
-    @property
-    def scores(self) -> Path | None:
-        return self.probabilities or self.logits
-
-    def check(self, without_embeddings: bool, without_scores: bool) -> None:
-        """Refuse files that are missing, as options or on disk."""
-        if self.probabilities is not None and self.logits is not None:
-            raise InputError(f"--{self.kind}logits stands in place of --{self.kind}probabilities: give one of them")
-        missing = "probabilities" if self.scores is None and not without_scores else None
-        if missing is None and self.embeddings is None and not without_embeddings:
-            missing = "embeddings"
-        if missing is not None:
-            raise InputError(f"--{self.kind}{missing} is missing" + ("" if self.kind else " (or give --outputs DIR)"))
-        for name, file in zip(self._fields, self[:3], strict=False):
-            if file is not None and not file.exists():
-                raise InputError(f"{name}: there is no file {file}")
 
 
 def select(
@@ -126,7 +93,7 @@ def select(
     catalog.check_name(strategy)
     whole(k, "k")
     whole(seed, "seed", least=0)
-    _check_files(strategy, bias, files, of_labeled, outputs, bool(exclude))
+    check_files(strategy, bias, files, of_labeled, outputs, bool(exclude))
     for option, file in (("--ids", ids), *(("--exclude", file) for file in excluding)):
         if file is not None and not file.exists():
             raise InputError(f"{option}: there is no file {file}")
@@ -182,28 +149,6 @@ def select(
             head = {"strategy": strategy, "seed": seed, "k": k, "pool": size, **batch}
             json.dump({**head, "picks": rows}, stream, indent=1, allow_nan=False)
             stream.write("\n")
-
-
-def _check_files(
-    strategy: str, bias: bool, files: Files, of_labeled: Files, outputs: Path | None, exclude: bool
-) -> None:
-    """Refuse what can be known without torch, which takes seconds to load: files that are missing or one too many."""
-    listed = strategy in catalog.STRATEGIES
-    spec = catalog.spec(strategy) if listed else catalog.Spec(strategy, picks="")  # your own may read everything
-    if bias and listed:
-        catalog.check_bias(strategy, spec.bias)
-    no_embeddings, no_scores = "embeddings" not in spec.reads, bool(spec.reads) and "probabilities" not in spec.reads
-    if outputs is None:
-        files.check(no_embeddings, no_scores or (spec.cold and not exclude and not of_labeled))
-    elif files:
-        raise InputError("--outputs stands in place of --probabilities and --embeddings: give one or the other")
-    elif not outputs.is_dir():
-        raise InputError(f"--outputs: there is no directory {outputs}")
-    if of_labeled:
-        of_labeled.check(no_embeddings, no_scores)
-    elif spec.labeled == "required" and not exclude:
-        way_out = "give --exclude, or --labeled-probabilities and --labeled-embeddings"
-        raise InputError(f"{strategy} is conditioned on the labelled examples: {way_out}")
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
