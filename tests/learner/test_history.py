@@ -12,7 +12,8 @@ import pytest
 import badge
 from badge import journal
 from badge.errors import InputError
-from badge.learner.advice import History, advice, wilson
+from badge.learner.advice import advice, wilson
+from badge.learner.history import History
 from sixty import TRUTH, X, make, rounds
 
 

@@ -28,7 +28,7 @@ def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events 
     """
     from badge.journal import read
     from badge.journal.schema import typed
-    from badge.learner.advice import history
+    from badge.learner.history import history
     from badge.learner.opening import recorded_ledger
 
     events = read(file)
@@ -131,7 +131,7 @@ def export(
     """
     from badge.journal import records_of
     from badge.journal.events import Header
-    from badge.learner.advice import history
+    from badge.learner.history import history
     from badge.learner.opening import recorded_ledger
     from badge.learner.transfer import labels_in, write_labels
 

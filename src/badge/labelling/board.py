@@ -14,7 +14,8 @@ from badge.core.spreadsheet import safe
 from badge.journal.events import Id
 from badge.labelling.sources import Items
 from badge.learner import ActiveLearner
-from badge.learner.advice import Given, wilson
+from badge.learner.advice import wilson
+from badge.learner.history import Given
 from badge.learner.team import Team, TestPoint
 
 #: rows of the list of labels on one page

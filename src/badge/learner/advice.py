@@ -1,120 +1,22 @@
-"""What the labels given so far say: their history, how far people agree, and when to stop.
+"""How far labellings agree: people with people, and each model with the one before, which says when to stop.
 
-Predictions that still change, and how often they are right, tell whether more labels are worth it.
+Both are measured by Cohen's κ. More labels are worth it while predictions still change.
 """
 
-import html
 import math
-from collections import Counter, UserList
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from badge.core.importing import needs
 from badge.core.rng import derive
-from badge.journal import events as e
 from badge.journal.events import Id, Stop
 from badge.learner.classes import Code
+from badge.learner.history import History
 from badge.learner.ids import Ids
-
-#: rows of the table in a notebook
-SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Given:
-    event: int  #: number of the event, and line of the journal
-    at: str | None  #: when, UTC
-    kind: str  #: initial, tell, unasked, import, relabel or decide
-    id: Id
-    label: Any
-    by: str | None
-    round: int | None  #: the round of the ask that it answers
-    predicted: Any  #: the prediction of the model that picked it; None: no model picked it
-    correct: bool | None  #: whether the prediction is the label
-    prequential: float | None  #: share of right predictions so far
-
-
-class History(UserList[Given]):
-    """A table of all labels given, in order: iterable, `len`, `[i]`, `to_pandas()`, and HTML in a notebook."""
-
-    @property
-    def rows(self) -> list[Given]:
-        return self.data
-
-    def to_pandas(self) -> Any:
-        """As a `pandas.DataFrame`, one row per label."""
-        with needs("to_pandas()", "pandas", "hf"):
-            import pandas
-        return pandas.DataFrame([asdict(row) for row in self.rows], columns=COLUMNS)
-
-    def _repr_html_(self) -> str:
-        def cells(values: Iterable[Any], tag: str) -> str:
-            texts = ("" if v is None else f"{v:.3f}" if isinstance(v, float) else str(v) for v in values)
-            return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
-
-        body = "".join(f"<tr>{cells(asdict(row).values(), 'td')}</tr>" for row in self.rows[-SHOWN:])
-        shown = f"the last {SHOWN} of {len(self):,} labels" if len(self) > SHOWN else f"{len(self):,} labels"
-        return f"<table><caption>{shown}</caption><tr>{cells(COLUMNS, 'th')}</tr>{body}</table>"
-
-    def __repr__(self) -> str:
-        last = f", the last by {self.rows[-1].by} at {self.rows[-1].at}" if self.rows and self.rows[-1].at else ""
-        return f"History({len(self):,} labels{last})"
-
-
-COLUMNS = [field.name for field in fields(Given)]
-
-
-class Story:
-    """Reads a journal's events, a few at a time; `read` gives the `History` so far.
-
-    >>> told = e.Tell(ids=[3], labels=["cat"], by="ann")
-    >>> [(row.id, row.label, row.by) for row in Story().read([told])]
-    [(3, 'cat', 'ann')]
-    """
-
-    def __init__(self) -> None:
-        self.events = 0  # that were read
-        self._rows: list[Given] = []
-        self._predicted: dict[Id, Any] = {}
-        self._rounds: dict[Id, int] = {}
-        self._right = self._seen = 0
-
-    def read(self, records: Iterable[e.Record]) -> History:
-        """Read on with the events that follow."""
-        for record in records:
-            self.events += 1
-            match record:
-                case e.Header():
-                    self._add(record, "initial", record.initial.ids, record.initial.labels)
-                case e.Ask():
-                    self._rounds.update(dict.fromkeys(record.ids, record.round))
-                    self._predicted.update(zip(record.ids, record.predicted or (), strict=False))
-                case e.Tell():
-                    way = "import" if record.source is not None else "unasked" if record.unasked else "tell"
-                    self._add(record, way, record.ids, record.labels, record.by)
-                case e.Decide():
-                    self._add(record, "decide", record.ids, record.labels, record.by)
-                case e.Relabel():
-                    self._add(record, "relabel", [record.id], [record.label], record.by)
-        return History(self._rows)
-
-    def _add(self, record: e.Record, kind: str, ids: list[Id], labels: list[Any], by: str | None = None) -> None:
-        for id, label in zip(ids, labels, strict=True):
-            said = self._predicted.get(id) if kind == "tell" else None
-            correct = None if said is None else said == label
-            self._seen, self._right = self._seen + (correct is not None), self._right + bool(correct)
-            share = self._right / self._seen if self._seen else None
-            asked = self._rounds.get(id) if kind in ("tell", "relabel") else None
-            self._rows.append(Given(self.events, record.at, kind, id, label, by, asked, said, correct, share))
-
-
-def history(records: Iterable[e.Record]) -> History:
-    """The labels in a journal's events."""
-    return Story().read(records)
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
@@ -181,7 +83,7 @@ def agreement(votes: Mapping[Id, Mapping[str, Hashable]], pending: Mapping[Id, i
 
 #: Bloodgood & Vijay-Shanker 2009: 2,000 examples; stop when κ, averaged over 3 pairs of models, is at least 0.99
 STOP_SET, PAIRS, THRESHOLD = 2000, 3, 0.99
-#: predictions that the prequential accuracy is taken over: the last ones, since the model changes
+#: the prequential accuracy is over this many of the last predictions: older ones are of older models
 WINDOW = 200
 #: quantile of the standard normal law, for an interval of 95 %
 Z = 1.959964

@@ -20,10 +20,11 @@ from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
 from badge.journal.events import Id, Label
 from badge.learner import calls
-from badge.learner.advice import Advice, Agreement, History, Story, advice, agreement
+from badge.learner.advice import Advice, Agreement, advice, agreement
 from badge.learner.book import Book, Item, item_in
 from badge.learner.calls import Checked
 from badge.learner.classes import Classes, one_class, short
+from badge.learner.history import History, Story
 from badge.learner.ids import Ids, as_list, own_ids
 from badge.learner.ledger import Ledger
 from badge.learner.opening import Settings, current_strategy, describe

@@ -20,9 +20,9 @@ from badge.errors import InputError
 from badge.journal import events as e
 from badge.journal.events import Id
 from badge.learner import calls
-from badge.learner.advice import history
 from badge.learner.calls import Checked
 from badge.learner.classes import Classes
+from badge.learner.history import history
 from badge.learner.ids import Ids
 from badge.learner.ledger import Ledger
 
