@@ -1,4 +1,4 @@
-"""From files to what a model said about a pool: which columns are the numbers, probabilities or logits, identifiers."""
+"""From files to what a model said about a pool: which columns hold probabilities, logits or embeddings, and which the ids."""
 
 from __future__ import annotations
 

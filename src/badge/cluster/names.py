@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from badge.cluster.session import get
 from badge.errors import InputError
 
-#: Most groups in which names are compared: a worker holds the names of one group in memory.
+#: Names are compared in at most this many groups. A worker holds the names of one group in memory.
 GROUPS = 16
 #: Odd and large: products with it spread over 64 bits.
 PRIME = 0x9E3779B97F4A7C15
@@ -59,7 +59,7 @@ def split_names(block: Any, column: str, groups: int) -> list[Any]:
 
 
 def _hashed(names: NDArray[Any]) -> NDArray[np.uint64]:
-    """A number for each name, the same in all processes; zeros behind a short name add nothing: widths do not matter."""
+    """A number for each name, the same in all processes. It does not depend on the width to which names are padded."""
     if names.dtype.kind == "S":
         width = -(-max(1, names.dtype.itemsize) // 4)
         words = names.astype(f"S{4 * width}").view(np.uint32).reshape(len(names), width).astype(np.uint64)

@@ -27,11 +27,11 @@ class Plan:
 
     rows: int
     digest: str
-    first: Any  #: its first row or two, as a pool
-    row_bytes: int  #: what an input takes, about
+    first: Any  #: a pool of its first one or two rows
+    row_bytes: int  #: estimated bytes of one input
     dataset: Any = None
-    pool: Any = None  #: ranges of it are sent to workers
-    carried: Any = None  #: or each worker has the whole of it: it reads its rows from elsewhere
+    pool: Any = None  #: a pool in memory: workers are sent ranges of it
+    carried: Any = None  #: a pool that reads its rows from elsewhere: each worker gets all of it
     names: NDArray[Any] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Names and places at the door: what is neither a text nor a path is refused in one wording. And rows that are wrong."""
+"""Names, paths and masked arrays at the door: what does not fit is refused in one wording."""
 
 import os
 import re

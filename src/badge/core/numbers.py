@@ -1,4 +1,4 @@
-"""Whole numbers at the door: one check, one wording."""
+"""Numbers and flags at the door: one check and one wording for each kind."""
 
 import math
 import operator

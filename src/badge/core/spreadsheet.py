@@ -17,7 +17,7 @@ def safe(cell: str) -> str:
 
 
 def as_meant(cell: str) -> str:
-    """What `safe` was given.
+    """The cell before `safe` marked it.
 
     >>> as_meant(safe("=1+1")), as_meant(safe("'=1")), as_meant("it's")
     ('=1+1', "'=1", "it's")

@@ -1,4 +1,7 @@
-"""Files that are there whole or not at all: written under another name beside, brought to disk, then renamed. And locks."""
+"""Writing so that nothing is lost: a file is there whole or not at all, and locks keep two writers apart.
+
+A file is written under another name beside its place, brought to disk, then renamed.
+"""
 
 import os
 import secrets

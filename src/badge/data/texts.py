@@ -67,7 +67,7 @@ def read(path: Path) -> tuple[dict[str, list[str]], Arrays]:
 
 
 def part_of(said: Any, where: str) -> str:
-    """The part that a row belongs to; a row of neither would be lost."""
+    """The part that a row belongs to, train or test. Anything else is refused, since the row would be lost."""
     part = "" if said is None else str(said).strip()
     if part not in PARTS:
         found = in_short(part, 40) if part else "empty"

@@ -39,7 +39,7 @@ MOST_SEEDS = 10_000
 
 
 class Held(str):
-    """A name that holds its object.
+    """A name that carries the object it stands for: a `Dataset` or function that was passed in place of a name.
 
     >>> Held.of(len), held(Held.of(len)) is len, held("badge")
     ('builtins:len', True, 'badge')

@@ -1,7 +1,7 @@
-"""The journal of a cell: where it is, whether it is finished and of this cell, and where its numbers come from.
+"""Can the journal of a cell be skipped or taken up? It must be of this cell: same settings, same code, same data.
 
-A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments: digests
-of code and data tell. Versions and the revision are written down too.
+A run that is taken up after an edit of `load`, of `build` or of a data file would draw one curve of two experiments. Digests
+of code and data show it. Versions and the revision are written down too.
 """
 
 import ast
@@ -95,7 +95,7 @@ def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> 
 
 
 def check_whole_batches(journal: Journal, cell: Cell) -> None:
-    """Refuse to go on where a run with this number of labels from the start would have been another run."""
+    """Refuse to go on to more labels where a run that had aimed at them from the start would have picked otherwise."""
     asked = [len(record.ids) for record in journal.records if isinstance(record, Ask)]
     if cell.strategy == "albl":
         why = "albl sets its rates by the number of batches"

@@ -66,7 +66,7 @@ class PoolId(JsonObject):
 
     length: int
     sample: list[Id] | None = None  #: ids of the examples in the digest; None: examples are called by position
-    digest: str | None  #: None: examples differ from look to look
+    digest: str | None  #: None: examples differ each time they are read
     columns: dict[str, str] | None = None  #: the columns of a table: name -> type of its values
 
 

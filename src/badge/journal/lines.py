@@ -1,5 +1,6 @@
-"""One line of a journal: an event, its number and a checksum of both; and a whole file of them, read strictly, also
-while another process writes it.
+"""The lines of a journal: each is an event, its number and a checksum of both; a file of them is read strictly.
+
+A journal can be read while another process writes it.
 
     {"n":3, "event":"tell", "ids":[5], "labels":["cat"], "sum":"2f1c0e5a9b7d4c13"}
 

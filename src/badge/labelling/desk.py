@@ -17,9 +17,9 @@ from badge.labelling.saving import save_model
 from badge.labelling.session import Refused, Reply, Session
 from badge.learner.advice import cohen_kappa, said_of_both
 
-#: disagreements that one page shows, and pairs of classes that are confused most
+#: most rows of the list of disagreements, and of the list of pairs of classes that people confuse
 ROWS, CONFUSED = 100, 30
-#: hours that the table of people shows: the last in which somebody labelled
+#: the table of people shows the last HOURS hours in which somebody labelled
 HOURS = 6
 
 

@@ -1,8 +1,8 @@
 """A journal and the ledger that follows it, under one lock: the state is what the file says, whatever happens in between.
 
-Is the pool the one of that journal? It may grow at its end; with ids from the caller it may be reordered. It is identified by
-its length and a digest of 64 of its examples. If examples differ from look to look (random crops and flips) there is no
-digest, and the length alone is compared.
+A journal of another pool is refused. A pool may grow at its end; with ids from the caller it may be reordered. It is
+identified by its length and a digest of 64 of its examples. If examples differ each time they are read (random crops and
+flips) there is no digest, and the length alone is compared.
 """
 
 import warnings

@@ -108,7 +108,7 @@ class Ids:
 
 
 class AnyIds(Ids):
-    """Ids of a pool that is not loaded, some of them in `sample`: every text and every whole number may be one."""
+    """Ids of a pool that is not loaded. Any text or whole number may be one; `sample` holds some of them."""
 
     def __init__(self, sample: Sequence[Id]) -> None:
         super().__init__(0, [])

@@ -1,4 +1,4 @@
-"""Opening a journal: its ledger, from its events or from the state beside it; and is it the one that the caller means?
+"""Opening a journal: the ledger comes from its events, or from the state beside it. A journal of other settings is refused.
 
 Classes and strategy may have changed since it began.
 """

@@ -1,4 +1,7 @@
-"""Several people at one learner: what the labelling page writes and reads beyond ask and tell."""
+"""Several people at one learner: what the labelling page writes and reads beyond ask and tell.
+
+It also asks while an encoder is still going over a large pool: `PartWork` picks from the part that is ready.
+"""
 
 from __future__ import annotations
 

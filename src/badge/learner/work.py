@@ -1,6 +1,7 @@
 """The slow part of an ask, on a snapshot of the labels: train a model, predict the pool, pick a batch.
 
-Nothing here looks at the ledger, so that labels can be told while it runs.
+`Work` sees a `Snapshot`, never the ledger, so that labels can be told while it runs. What a learner is given for this work
+is checked by `check_arguments` and `first_batch`, before anything is written.
 """
 
 import os
@@ -185,7 +186,7 @@ class Work:
         return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
 
     def _check_embeddings(self) -> None:
-        """Trees on NaN have no embeddings. That is said before labels are paid for."""
+        """Refuse a model without embeddings (trees on NaN) before labels are paid for."""
         reads = strategies.declaration(self.strategy).reads if isinstance(self.given, str) else ()
         if "embeddings" in reads and _is_ours(self.predict) and (why := lacks_embedding(self.trainer, self.pool)):
             raise InputError(f"there will be no embeddings: {why}")

@@ -105,7 +105,7 @@ def _random_state() -> Iterator[None]:
             torch.mps.set_rng_state(mps)
 
 
-#: Python's, numpy's and torch's global random state (CPU, CUDA, MPS) are afterwards what they were.
+#: Puts back the global random state of Python, numpy and torch (CPU, CUDA, MPS) at its end.
 random_state_kept = _Shared(_random_state).kept
 #: Parts of a model that were compiled on their own run as written, so that hooks fire (torch 2.6 on).
 _eager = _Shared(lambda: getattr(torch.compiler, "set_stance", nullcontext)("force_eager")).kept

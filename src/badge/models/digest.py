@@ -53,9 +53,9 @@ def sample_of(rows: int) -> NDArray[np.int64]:
 
 
 def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
-    """A digest of some items; None if one of them differs from look to look.
+    """A digest of some items; None if one of them differs each time it is read.
 
-    The random state is set before each look, so that most datasets that augment at random give the same items each time.
+    The random state is set before each reading, so that most datasets that augment at random give the same items each time.
     A dataset with its own generator does not: then its items cannot identify it.
     """
     digest = hashlib.sha256()
@@ -69,7 +69,7 @@ def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
 
 
 def pool_digest(pool: OpenPool) -> str:
-    """A digest of a fixed sample of the inputs; of their type alone where they differ from look to look."""
+    """A digest of a fixed sample of the inputs; of their type alone where items differ each time they are read."""
     return sample_digest(pool, sample_of(pool.rows)) or type(pool.item(0)).__qualname__
 
 

@@ -191,7 +191,7 @@ def _of_each_label(final: Any, said: list[Any]) -> np.ndarray[Any, Any]:
             found = f"an output with the classes {list(classes)[:5]}"
             raise ModelError(f"{type(final).__name__} has {found}: 0 and 1 are needed")
         there = np.flatnonzero(np.asarray(classes) == 1)
-        columns.append(p[:, there[0]] if len(there) else np.zeros(len(p)))  # a label that no row had
+        columns.append(p[:, there[0]] if len(there) else np.zeros(len(p)))  # no row had this label
     return np.stack(columns, axis=1)
 
 

@@ -81,7 +81,7 @@ class Recorder:
         return [*self.calls, *self.tokens]
 
     def narrowed(self, name: str) -> Recorder:
-        """One that watches a single module."""
+        """A recorder of this module alone."""
         return Recorder({name: self.modules[name]}, searching=False)
 
     def watching(self) -> AbstractContextManager[None]:

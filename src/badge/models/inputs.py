@@ -116,7 +116,7 @@ def _is_several(part: Any) -> bool:
     return several and all(issubclass(type(x), Tensor | np.ndarray) for x in part)
 
 
-# The types are asked of the class: to ask the object itself might be to read a label.
+# These look at the class of an object: `isinstance` would ask the object itself, which may read a label.
 
 
 def _is_text(part: Any, batch: bool) -> bool:

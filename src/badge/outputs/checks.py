@@ -59,7 +59,7 @@ def check_scale(h: RowSource | None, name: str = "embeddings") -> None:
         return
     limits = torch.finfo(h.dtype)
     least, largest = math.sqrt(limits.tiny / limits.eps), 0.0
-    for part in (slice(0, 64), *chunks(h)):  # almost always the first few rows tell
+    for part in (slice(0, 64), *chunks(h)):  # the first rows nearly always suffice
         largest = max(largest, float(h[part].abs().max()))
         if largest >= least:
             return

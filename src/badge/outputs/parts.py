@@ -116,7 +116,7 @@ def begin(directory: Given, identity: dict[str, str]) -> bool:
 
 
 def existing(place: Place, key: str, identity: dict[str, str]) -> Part | None:
-    """The part of that key, if it is there; one of another model is refused."""
+    """The part with this key, or None. A part of another model is refused."""
     name = f"part-{key}"
     if (found := place.metas([name])[0]) is None:
         return None

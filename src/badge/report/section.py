@@ -1,6 +1,7 @@
-"""What a section of the report is made from, and what it is: plain data, made by one module of `badge.report.sections`.
+"""A section of the report as plain data: `Study`, what it is made from, and `Section`, its words, figures and tables.
 
-Tables are CSV files, and those that a paper prints LaTeX too. Empty cells are missing values.
+Each module of `badge.report.sections` makes one. A `Table` is a CSV file, where a paper prints it also LaTeX; missing values
+are empty cells. `Statistics` are those of the paper's protocol.
 """
 
 import csv

@@ -18,8 +18,8 @@ from badge.samplers.boxes import Boxes, Limits
 from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.nearest.sketch import sketches
 
-#: Kernel values times weights below this are left out of bounds. Their sum is added back, and so is the rounding of coverage.
-#: The second is for bounds in float64.
+#: Bounds leave out kernel values times weights below TINY (bounds in float64: TINIER). Their sum is added back, and so is the
+#: rounding of coverage.
 TINY, TINIER = 1e-7, 1e-15
 #: Candidates in one product, and targets: the block of kernel values stays in cache.
 GROUP, BLOCK = 256, 1024
@@ -33,8 +33,8 @@ MOST = 0.75
 #: Sketches of rows of WIDE numbers or more hold a quarter or half of these. They are made from SAMPLE rows, and used if their
 #: mean error is below the share LOOSE of the squared distance at which κ is 1/e.
 PIECES, WIDE, SAMPLE, LOOSE = (4, 2), 256, 2048, 0.15
-#: After a pick: rows that tell which candidates lose, candidates at a time, and the share of the largest bound that is worth
-#: working out.
+#: After a pick, losses are first estimated at TOLD rows, for CHUNK candidates at a time. Where they seem to be above
+#: the share SHARE of the largest bound they are worked out.
 TOLD, CHUNK, SHARE = 64, 8192, 0.01
 
 

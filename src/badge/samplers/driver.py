@@ -34,7 +34,7 @@ class Driver:
         self.centres = Centres(tuning)
 
     def add(self, rows: Rows, positions: NDArray[np.int64]) -> None:
-        """More centres; those that are not rows of the pool have the position −1."""
+        """Add centres. Those that are not rows of the pool have the position −1."""
         self.centres.add(rows.on(self.shards.device), positions)
 
     def rows(self, positions: NDArray[np.int64]) -> Rows:

@@ -105,7 +105,7 @@ class Masses:
 
 
 def by_norms(sq_norms: NDArray[Any], reach: float, without: NDArray[np.int64] | None = None) -> Masses:
-    """The masses of U(x) = (‖x‖ + reach)², which is 0 on the rows `without`."""
+    """The masses of U(x) = (‖x‖ + reach)²; rows in `without` have mass 0."""
     return Masses(sq_norms, partial(sum_of_norms, reach=reach), without)
 
 

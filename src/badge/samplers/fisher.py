@@ -102,7 +102,7 @@ class Vectors:
         self.tiles = _tiles(len(z), 4 * ROWS)
         in_threads(begin, self.tiles, z.device)
         self.rounding = resolution(z.dtype) * (4 + z.width / 2)
-        # errors of g and e are at most these times the squared norm: two sums and the rounding of a matrix
+        # errors of g and e per unit of squared norm, at most: from two sums and the rounding of a matrix
         self.errors = torch.stack([3 * self.rounding * x.norm() for x in (self.inverse, middle)])
         self.without = self.errors.new_zeros(2, len(z))  # what they were when a row was worked out
 

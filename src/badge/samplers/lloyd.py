@@ -32,7 +32,7 @@ PROBES, ROUNDED = 16, 1e-4
 WHOLE, STRIPE = 1024, 2**18
 #: If at most this share of the centres moved, rows are compared with these first.
 SHARE = 0.7
-#: Distances to own centres are found first if they would have told enough about one in TIGHTEN rows the last time.
+#: A round begins with distances to own centres if these would have sufficed for one row in TIGHTEN the last time.
 TIGHTEN = 8
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
@@ -109,7 +109,7 @@ def lloyd_from(
             if len(ids):
                 found = _nearest(x, sq_norms[ids], view, means, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
-        # the distance to its own centre would have told enough about these rows
+        # next time begin with distances to own centres, if these would have sufficed for one row in TIGHTEN
         tighten = TIGHTEN * int((upper[asked] < least[asked]).sum()) >= len(asked)
         changed = (cluster != before).nonzero()[:, 0]
         if not len(changed):
@@ -228,7 +228,7 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     room = sq_norms.new_empty(step * len(x))
 
     def sq_dists(block: slice | Tensor, begin: int = 0) -> Tensor:
-        """Of some rows to those from `begin` on."""
+        """Squared distances from the rows of a block to all rows from `begin` on; inf from a row to itself."""
         found = x[block].gram(x[begin:], room)
         torch.add(sq_norms[block, None], found, alpha=-2, out=found).add_(sq_norms[begin:])
         itself = every[: len(found)], every[block] - begin

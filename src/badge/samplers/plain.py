@@ -179,7 +179,7 @@ def plain_bait(
 
 
 def _sq_dists(x: Tensor, y: Tensor) -> Tensor:
-    """[N, M]; the square of a rounded distance may lie on the other side of a ball's radius."""
+    """[N, M] squared distances. Squares of rounded distances could lie on the other side of a ball's radius."""
     return torch.stack([(row - y).square().sum(dim=1) for row in x])
 
 

@@ -18,7 +18,7 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses, by_norms
 from badge.samplers.nearest import Bounds, Centres, Tuning
 
-#: A glance for fewer than GLANCE new centres takes the time of GLANCE: it is spent on reading rows.
+#: A glance costs as much as GLANCE new centres even if there are fewer: that is the time it takes to read rows.
 GLANCE = 16
 #: Rows that furthest-first has ahead of all others before it answers.
 SETTLED = 64

@@ -92,7 +92,7 @@ class Scores:
         return at + self.start, self.scores[at], int(np.count_nonzero(self.scores == threshold))
 
     def level(self, threshold: float, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of some of those at the threshold, by their numbers among them."""
+        """Positions of some of the rows at the threshold; `numbers` counts these rows from 0."""
         return np.flatnonzero(self.scores == threshold)[numbers] + self.start
 
 

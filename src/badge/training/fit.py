@@ -1,6 +1,7 @@
-"""What trains a model: an object with `fit(examples, labels, rng) -> model`, or a scikit-learn estimator.
+"""Training a model on labelled examples: by an object with `fit(examples, labels, rng) -> model`, or by an estimator.
 
-And labelled examples for a network: tensors on its device, checked once; images of 0 to 255.
+The second half is for networks: examples and labels become tensors on the device, checked once, and images of 0 to 255 are
+scaled.
 """
 
 import copy

@@ -45,7 +45,7 @@ class Centres:
         return sum(f.shape[1] for f in self.exact.rows.factors)
 
     def add(self, rows: Rows, positions: NDArray[np.int64]) -> None:
-        """More centres."""
+        """Add centres."""
         if not len(rows):
             return
         sq_norms = rows.sq_norms(torch.float64)
