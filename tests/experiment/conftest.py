@@ -23,4 +23,4 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forked, not spawned: for tests of what workers do, not of how they start."""
-    monkeypatch.setattr("badge.experiment.runner.multiprocessing.get_context", lambda method: FORKS)
+    monkeypatch.setattr("badge.experiment.executor.multiprocessing.get_context", lambda method: FORKS)

@@ -14,7 +14,7 @@ from badge.data import Dataset
 from badge.errors import InputError
 from badge.experiment import Cell, Serial, cells_of, run_cells
 from badge.experiment.cell import _by_class, passes, run_cell
-from badge.training.frozen import LinearHead
+from badge.training.linear import LinearHead
 from small_cells import quiet, rounds
 
 

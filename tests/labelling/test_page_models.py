@@ -21,7 +21,7 @@ from badge.labelling.models import Tables, Texts, predict_rows, reduction, sprea
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
 from badge.labelling.sources import Source, open_source
-from badge.training.frozen import fit_linear
+from badge.training.linear import fit_linear
 
 TEXTS = [f"a {'fine' if i % 2 else 'dull'} film of {i % 7} parts, number {i}" for i in range(200)]
 

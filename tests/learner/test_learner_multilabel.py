@@ -17,7 +17,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import badge
 from badge.errors import InputError
-from badge.training.frozen import fit_linear
+from badge.training.linear import fit_linear
 
 NAMES = ["red", "big", "old"]
 X = np.random.default_rng(0).normal(size=(120, 5)).astype(np.float32)

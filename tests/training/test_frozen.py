@@ -19,7 +19,7 @@ from badge.errors import InputError, ModelError, WriteError
 from badge.experiment import Cell, journal_path, run_cell
 from badge.models.answers import rows_of
 from badge.training import Frozen
-from badge.training.frozen import fit_linear
+from badge.training.linear import fit_linear
 
 
 class Counting(nn.Module):

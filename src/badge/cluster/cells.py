@@ -16,8 +16,8 @@ from typing import Any
 from badge.cluster.session import connected, cpus, errors_from_afar, fetched, ready
 from badge.errors import ClusterError
 from badge.experiment.cell import Notify, continue_cell
+from badge.experiment.executor import OnRound, Outcome, Run, failure, outcome_of
 from badge.experiment.grid import Cell, journal_path
-from badge.experiment.runner import OnRound, Outcome, Run, failure, outcome_of
 from badge.journal import Journal
 from badge.journal.events import End, Record, Round
 

@@ -2,9 +2,10 @@
 
 from badge.experiment.cell import run_cell
 from badge.experiment.display import Display
+from badge.experiment.executor import Executor, Outcome, Processes, Serial
 from badge.experiment.grid import Cell, cells_of, journal_path, read_grid
 from badge.experiment.origin import finished
-from badge.experiment.runner import Executor, Outcome, Processes, Serial, run_cells
+from badge.experiment.runner import run_cells
 
 __all__ = [
     "Cell", "Display", "Executor", "Outcome", "Processes", "Serial", "cells_of", "finished", "journal_path",

@@ -35,7 +35,7 @@ from badge.strategies import ALBL
 from badge.strategies.explain import log_det
 from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
-from badge.training.frozen import Linear, LinearHead
+from badge.training.linear import Linear, LinearHead
 from badge.training.trainer import Trainer
 
 #: where a run without a number of labels ends, if the pool lasts that long (as in the authors' code)

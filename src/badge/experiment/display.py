@@ -6,19 +6,16 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from badge.experiment.executor import Outcome
 from badge.experiment.grid import Cell, journal_path
 from badge.journal import records_of
 from badge.journal.events import Round
-
-if TYPE_CHECKING:
-    from badge.experiment.runner import Outcome
 
 #: seconds between plain lines about cells that are still running
 EVERY = 10.0

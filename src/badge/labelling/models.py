@@ -22,7 +22,7 @@ from badge.labelling.sources import Kind
 from badge.models import predict
 from badge.outputs import Outputs
 from badge.training import Frozen, Trainer
-from badge.training.frozen import LinearHead, fit_linear
+from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
 
 IntArray = NDArray[np.int64]

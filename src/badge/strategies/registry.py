@@ -1,4 +1,4 @@
-"""Names → strategies."""
+"""From the name of a strategy to the strategy: `get`. Importing this module registers every strategy of ours."""
 
 import inspect
 from functools import partial

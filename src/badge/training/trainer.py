@@ -25,7 +25,7 @@ from badge.core.numbers import positive, whole
 from badge.core.threads import usable_device
 from badge.errors import BadgeError, InputError, ModelError
 from badge.models.inputs import bind, positional
-from badge.training.fit import Inputs, each, in_dtype_of, on_device, parts_of, take_pixels
+from badge.training.examples import Inputs, each, in_dtype_of, on_device, parts_of, take_pixels
 
 #: mark on a module that a Trainer has taken, to refuse it a second time
 _USED = "_badge_trainer_has_this"
