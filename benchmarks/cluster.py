@@ -27,8 +27,8 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.session import connected
-from badge.cluster.shards import Placed, RayPlace, RayShards, Resources
+from badge.cluster.session import Resources, connected
+from badge.cluster.shards import Placed, RayPlace, RayShards
 from badge.core.rows import Here
 from badge.outputs import parts
 from badge.samplers.shard import Shard

@@ -16,7 +16,8 @@ import torch
 
 import badge
 import badge.cluster
-from badge.cluster.shards import Host, Placed, RayPlace, Resources, cuts, packed, sent
+from badge.cluster.session import Resources
+from badge.cluster.shards import Host, Placed, RayPlace, cuts, packed, sent
 from badge.core.catalog import ONE_PASS
 from badge.core.rows import Remaining, narrowed
 from badge.errors import BadgeError, InputError

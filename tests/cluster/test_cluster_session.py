@@ -31,10 +31,10 @@ from ray._private.parameter import RayParams
 quick = dict(setup_worker_path=ray_workers.__file__, include_log_monitor=False, no_monitor=True)
 RayParams.__init__ = functools.partialmethod(RayParams.__init__, **quick)
 import badge, badge.cluster
-from badge.cluster import predicting, session
+from badge.cluster import predicting, session, waiting
 from badge.errors import BadgeError
 
-session.PATIENCE_SECONDS = session.LOOK_SECONDS = 0.5
+waiting.PATIENCE_SECONDS = waiting.LOOK_SECONDS = 0.5
 predicting.PART_ROWS = 450
 out, killing = Path(sys.argv[1]), sys.argv[2] == "kill"
 

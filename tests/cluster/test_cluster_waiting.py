@@ -18,8 +18,9 @@ import pytest
 
 import badge
 import badge.cluster
-from badge.cluster import session, shards
-from badge.cluster.shards import RayShards, Resources, room
+from badge.cluster import shards, waiting
+from badge.cluster.session import Resources
+from badge.cluster.shards import RayShards, room
 from badge.errors import ClusterError
 
 
@@ -45,10 +46,10 @@ class Deserted:
 
 @pytest.mark.parametrize(("home", "message"), [("a", "the node of this process is gone"), ("b", "no node of the Ray")])
 def test_all_nodes_gone_is_one_line(home: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr(session, "answers_at", lambda host, port: True)
+    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(waiting, "answers_at", lambda host, port: True)
     with pytest.raises(ClusterError, match=message) as caught:
-        session.get(Deserted(home), ["something"], "answers")
+        waiting.get(Deserted(home), ["something"], "answers")
     assert "\n" not in str(caught.value)
 
 
@@ -62,10 +63,10 @@ def test_nothing_is_fetched_from_a_node_that_is_gone(monkeypatch: pytest.MonkeyP
         def get(self, refs: Any, timeout: float) -> Any:
             raise AssertionError("fetched")
 
-    monkeypatch.setattr(session, "_homes", {})
-    monkeypatch.setattr(session, "answers_at", lambda host, port: False)
+    monkeypatch.setattr(waiting, "_homes", {})
+    monkeypatch.setattr(waiting, "answers_at", lambda host, port: False)
     with pytest.raises(ClusterError, match="the node of this process is gone"):
-        session.get(Gone("a"), ["something"], "answers")
+        waiting.get(Gone("a"), ["something"], "answers")
 
 
 def test_a_wait_says_what_it_waits_for_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,11 +74,11 @@ def test_a_wait_says_what_it_waits_for_and_ends(monkeypatch: pytest.MonkeyPatch)
         def nodes(self) -> list[dict[str, Any]]:
             return [{**node, "Alive": True} for node in super().nodes()]
 
-    monkeypatch.setattr(session, "answers_at", lambda host, port: True)
-    monkeypatch.setattr(session, "SAY_SECONDS", -1.0)
+    monkeypatch.setattr(waiting, "answers_at", lambda host, port: True)
+    monkeypatch.setattr(waiting, "SAY_SECONDS", -1.0)
     said = pytest.warns(UserWarning, match=r"waiting for 1 of 1 shards of the Ray cluster, 0 s so far")
     with said, pytest.raises(ClusterError, match=r"waited 0 s for 1 of 1 shards of the Ray cluster: a rerun"):
-        session.ready(Slow("a"), ["something"], "shards", limit=0.005)
+        waiting.ready(Slow("a"), ["something"], "shards", limit=0.005)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from badge.cluster.session import connected, cpus, errors_from_afar, fetched, ready
+from badge.cluster.session import connected, cpus
+from badge.cluster.waiting import errors_from_afar, fetched, ready
 from badge.errors import ClusterError
 from badge.experiment.cell import Notify, continue_cell
 from badge.experiment.executor import OnRound, Outcome, Run, failure, outcome_of

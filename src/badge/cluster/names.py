@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.cluster.session import get
+from badge.cluster.waiting import get
 from badge.errors import InputError
 
 #: Names are compared in at most this many groups. A worker holds the names of one group in memory.

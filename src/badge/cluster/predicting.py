@@ -17,8 +17,8 @@ from torch import nn
 from badge.cluster import pieces
 from badge.cluster.names import stored_names
 from badge.cluster.pieces import Plan
-from badge.cluster.session import connected, fetched, pickled, pickling, ready, watched
-from badge.cluster.shards import Resources
+from badge.cluster.session import Resources, connected, pickled, pickling
+from badge.cluster.waiting import fetched, ready, watched
 from badge.core.numbers import whole
 from badge.core.progress import bar
 from badge.errors import BadgeError, InputError, ModelError

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from badge.cluster.pieces import plan
 from badge.cluster.predicting import predict
-from badge.cluster.session import connected, require_ray
-from badge.cluster.shards import Placed, RayPlace, Resources
+from badge.cluster.session import Resources, connected, require_ray
+from badge.cluster.shards import Placed, RayPlace
 from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.models.one_pass import Pass

@@ -7,7 +7,6 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from typing import Any, TypeVar
 
@@ -15,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from badge.cluster import session
-from badge.cluster.session import cpus, fetched, gpus, pickled, ready
-from badge.core.numbers import positive, whole
+from badge.cluster import waiting
+from badge.cluster.session import Resources, cpus, pickled
+from badge.cluster.waiting import fetched, ready
 from badge.core.rows import LOST, Arguments, Build, LostShard, Place, Remaining, RowSource, Shards, narrowed
 from badge.errors import ClusterError
 from badge.samplers.envelope import SEGMENT
@@ -178,47 +177,6 @@ def packed(value: Any) -> bytes:
 ROOM_SECONDS = 600.0
 
 
-@dataclass(frozen=True)
-class Resources:
-    """Cores, GPUs and bytes of memory of each worker or shard; None if badge is to choose."""
-
-    num_cpus: float | None = None
-    num_gpus: float | None = None
-    memory: int | None = None
-
-    @classmethod
-    def of(cls, num_cpus: Any, num_gpus: Any, memory: Any) -> Resources:
-        memory = None if memory is None else whole(memory, "memory")
-        return cls(_share(num_cpus, "num_cpus"), _share(num_gpus, "num_gpus"), memory)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a process that has these cores."""
-        return max(1, int(self.num_cpus or 1))
-
-    def of_workers(self, ray: Any) -> dict[str, float]:
-        """Options of a task with a copy of the model: a core, and a GPU where the cluster has some."""
-        gpu = float(gpus(ray) > 0) if self.num_gpus is None else self.num_gpus
-        given = {"num_cpus": 1.0 if self.num_cpus is None else self.num_cpus, "num_gpus": gpu, "memory": self.memory}
-        return {name: value for name, value in given.items() if value}
-
-    def workers(self, ray: Any) -> int:
-        """How many of them the cluster has room for, at least 1."""
-        wanted = self.of_workers(ray)
-        gpu = wanted.get("num_gpus")
-        return max(1, int(gpus(ray) / gpu if gpu else cpus(ray) / wanted.get("num_cpus", 1.0)))
-
-    def bundle(self, ray: Any, shards: int) -> dict[str, float]:
-        """What is reserved for each of `shards`: a core, or a part of one where shards outnumber the cores."""
-        core = int(1e4 / -(-shards // cpus(ray))) / 1e4 if self.num_cpus is None else self.num_cpus
-        wanted = {"CPU": core, "GPU": self.num_gpus, "memory": self.memory}
-        return {name: value for name, value in wanted.items() if value}
-
-
-def _share(value: Any, name: str) -> float | None:
-    return value if value is None else 0.0 if value == 0 and not isinstance(value, bool) else positive(value, name)
-
-
 @contextmanager
 def room(ray: Any, shards: int, each: Resources) -> Iterator[list[str]]:
     """Reserve room for shards until the end of the block, and name the node of each ("" if they reserve nothing).
@@ -233,8 +191,8 @@ def room(ray: Any, shards: int, each: Resources) -> Iterator[list[str]]:
     try:
         text = " and ".join(f"{value:,.12g} {name}" for name, value in bundle.items())
         way_out = "end other work on the cluster, or ask for less by shards=, num_cpus= (0: share), memory="
-        wait = session.Wait(ray, ROOM_SECONDS, way_out)
-        while not group.wait(session.LOOK_SECONDS):
+        wait = waiting.Wait(ray, ROOM_SECONDS, way_out)
+        while not group.wait(waiting.LOOK_SECONDS):
             free = ray.available_resources()
             left = " and ".join(f"{free.get(name, 0.0):,.12g} {name}" for name in bundle)
             wait.look(f"room for {shards} shards with {text} each ({left} free)")
