@@ -58,7 +58,7 @@ def plan(ray: Any, dataset: Any, id: str | None) -> Plan:
 
 
 def plan_dataset(ray: Any, dataset: Any, id: str | None) -> Plan:
-    """Reads the names of all rows: one that is there twice is an error before anything is computed."""
+    """Read the names of all rows, so that a name that occurs twice is an error before anything is computed."""
     with quiet_in_order(dataset):
         try:
             first = dataset.take_batch(1)

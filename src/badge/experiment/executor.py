@@ -47,7 +47,7 @@ class Serial:
 
 
 class Processes:
-    """Cells in `workers` processes of this machine, each used for many cells. One that dies takes one cell with it.
+    """Cells in `workers` processes of this machine, each used for many cells. If one dies, one cell fails.
 
     Processes are spawned, not forked: a fork of a process with busy threads can hang.
 

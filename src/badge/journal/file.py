@@ -91,7 +91,7 @@ class Journal:
             os.close(fd)
             raise
         self.records = Records(self._place, before, size, [typed(event) for event in found.events])
-        #: the state that somebody made of the first events, which were not read again
+        #: the state kept beside the journal, made of its first events; these were not read again
         self.snapshot = known
         self._end, self._newline_missing = size + found.sound_bytes, found.newline_missing
         self._first = digest(first)

@@ -244,7 +244,7 @@ class Session:
             self.team.decide(others, [label] * len(others), name)
 
     def stay(self, client: str) -> None:
-        """The client is still there: its loan is renewed."""
+        """Renew the loan of a client that is still there."""
         with self._lock:
             self._loans.held(client)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from badge.errors import InputError
 from badge.journal.events import Id, Label
 
-#: classes that a number of them may ask for
+#: most classes, where their number is given
 MOST = 10_000_000
 #: a label inside: the position of its class; where an example has several labels, all of them, ascending
 Code = int | tuple[int, ...]

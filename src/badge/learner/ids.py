@@ -189,7 +189,7 @@ def _plain(value: Any) -> Id | None:
 
 
 def _number(value: Id) -> int | None:
-    """The whole number that is written so; None for other texts, such as "007"."""
+    """The whole number that a text spells; None for other texts, such as "007"."""
     return int(value) if re.fullmatch("0|-?[1-9][0-9]{0,19}", str(value)) else None
 
 

@@ -93,7 +93,7 @@ class Team:
     # -- picking -------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Do the slow work that needs no labels, as an encoder's pass over the pool. A part of a large pool comes first."""
+        """Do the slow work that needs no labels, such as an encoder's pass; over a part of a large pool first."""
         self._learner._work.prepare_part(self._book.look(Snapshot))
         self._learner._work.prepare()
 

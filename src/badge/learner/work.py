@@ -119,7 +119,7 @@ class Work:
         return model
 
     def explained(self, outputs: Outputs, ids: list[Id]) -> Explanation:
-        """Why these ids are in a batch, in the ids of the caller."""
+        """Why these ids were picked, with the caller's own ids."""
         return replace(explain(outputs, self.ids.positions(ids)), ids=self.ids.array(ids))
 
     @property

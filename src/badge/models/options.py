@@ -61,7 +61,7 @@ ABOUT = {
     "passes": "run the model this many times with its dropout layers on, for bald; the probabilities are the mean. A list of "
     "models in place of the model does the same for an ensemble.",
 }
-#: Options that do not change what the outputs are.
+#: Options that do not change the outputs.
 SAME_OUTPUTS = frozenset({"batch_size", "device", "progress"})
 
 

@@ -157,7 +157,7 @@ class Far:
 
 @dataclass(frozen=True)
 class FarPart:
-    """A part in an object store: what is known of it without a look at its rows."""
+    """A part in an object store, as far as it is known without reading its rows."""
 
     place: Far
     name: str

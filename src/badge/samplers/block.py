@@ -14,7 +14,7 @@ from badge.samplers.nearest.lens import SURE
 
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
-    """[n, n]: where row j stands before row i, and their squared distance is at most the threshold of i.
+    """Whether row j comes before row i and is near it, [n, n]: their squared distance is at most the threshold of i.
 
     Estimates are on the right side of almost all thresholds, with their rounding allowed for; float64 decides the others.
     """

@@ -50,7 +50,7 @@ PATIENCE = 64
 FEW, MANY = 16, 4096
 #: The first pass works out gains after these numbers of guessed picks.
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
-#: How a pick is guessed: (targets, rows that are left by their gains at these); whole gains decide between the last ones.
+#: Steps of a guess, (targets, rows): the gains at these targets leave this number of rows. Whole gains decide among the last.
 SHORTLIST = ((512, 4096), (2048, 1024), (8192, 128))
 #: Pairs that a guess looks at: no more guesses than passes over all pairs.
 GUESS = 2**24

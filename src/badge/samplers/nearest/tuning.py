@@ -25,9 +25,9 @@ class Tuning:
     young: int = 512
     #: Groups of fewer rows are not worth a product. Their rows go with the oldest group.
     few: int = 128
-    #: Rows that need no more look are dropped from a comparison once fewer than this share is left: dropping copies.
+    #: Decided rows are dropped from a comparison once fewer than this share is undecided, since dropping copies the others.
     follow: float = 0.7
-    #: Centres that outlines rule out are left out of a product where at most this share is left: leaving out copies.
+    #: Centres that outlines rule out are left out of a product where at most this share is left: that copies the others.
     outlined: float = 0.8
     #: Number of centres from which plain vectors are tested for a large common offset.
     origin_from: int = 16
