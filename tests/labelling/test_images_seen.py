@@ -101,17 +101,25 @@ def test_strips_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode:
     assert ours.shape == whole.shape and np.abs(ours - whole).max() <= 1
 
 
-def large_png(path: Path, side: int) -> None:
-    """A PNG of side × side pixels, written row by row."""
+def large_png(path: Path, side: int, colour: int = 2) -> None:
+    """A PNG of side × side pixels, written row by row; of colour type 3 it has no palette."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     deflate = zlib.compressobj(1)
-    row = b"\0" + bytes((10, 200, 30)) * side
+    row = b"\0" + (bytes((10, 200, 30)) if colour == 2 else b"\1") * side
     data = b"".join(deflate.compress(row) for _ in range(side)) + deflate.flush()
-    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", side, side, 8, colour, 0, 0, 0)
     path.write_bytes(strips.SIGNATURE + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+
+
+def test_a_png_without_its_palette_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large_png(tmp_path / "a.png", 40, colour=3)
+    files = ImageFiles([tmp_path / "a.png"])
+    assert files.shown(0)[0] == "image/png" and files[0].getpixel((0, 0)) == (0, 0, 0)
+    monkeypatch.setattr(strips, "MOST_PIXELS", 1000)  # now it is read in strips
+    assert files[0].getpixel((0, 0)) == (0, 0, 0)
 
 
 def test_a_very_large_png_is_scaled_in_little_memory(tmp_path: Path) -> None:

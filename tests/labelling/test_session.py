@@ -147,6 +147,17 @@ def test_a_request_that_comes_twice_has_one_effect(opened: Open) -> None:
         answer(session, "r4", "c", "ann", "f9999", "good")
 
 
+def test_a_time_is_a_number_of_a_day_at_most(opened: Open) -> None:
+    session = opened()
+    kept = {1.26: 1.3, 0: 0.0, 86_400: 86_400.0}
+    for given in (*kept, True, False, -1, 86_401, "5", None, [1], float("nan"), float("inf")):
+        id = session.next("c", "ann")["id"]
+        shown = session.items.seal(session.items.id(id))
+        session.answer(repr(given), "c", "ann", id, shown, "good", None, given)
+        expected = None if isinstance(given, bool | list) else kept.get(given)  # type: ignore[call-overload]
+        assert session.team.times()[-1].seconds == expected
+
+
 def test_undo_goes_back_and_a_label_stands_until_it_is_corrected(opened: Open) -> None:
     session = opened()
     first = session.next("c", "ann")["id"]

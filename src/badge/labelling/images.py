@@ -24,7 +24,7 @@ with suppress(ImportError):  # pools of images need it alone
 #: files with these endings are images; nothing else is ever served
 ENDINGS = (".gif", ".jpeg", ".jpg", ".png", ".webp")
 #: what Pillow raises about a file that is not an image, is damaged, or is too large
-UNREADABLE = (OSError, SyntaxError, ValueError, KeyError, struct.error, zlib.error, EOFError)
+UNREADABLE = (OSError, SyntaxError, ValueError, KeyError, AssertionError, struct.error, zlib.error, EOFError)
 #: the longer side, in pixels: at most this for a person; at least this for a model, if the file has as many
 SCREEN, LARGEST = 2048, 256
 #: pixels that are decoded at once; a PNG of more is read in strips, a JPEG is decoded smaller

@@ -154,7 +154,8 @@ class Session:
                 self.team.relabel(item, label, name, request)
             else:
                 together = [item, *self.twins(item)] if self.per_item == 1 else [item]
-                taken = round(float(seconds), 1) if isinstance(seconds, int | float) and 0 <= seconds <= DAY else None
+                measured = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= DAY
+                taken = round(float(seconds), 1) if measured else None
                 self.team.tell(together, [label] * len(together), name, request, taken)
             self.label_twins(item, name)
             self._settled(item, client)
