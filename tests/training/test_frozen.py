@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from badge.errors import InputError, ModelError, WriteError
 from badge.experiment import Cell, journal_path, run_cell
 from badge.models.answers import rows_of
 from badge.training import Frozen
+from badge.training.examples import take_pixels
 from badge.training.linear import fit_linear
 
 
@@ -342,3 +345,14 @@ def test_a_home_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkeyp
     with pytest.raises(WriteError, match=r"cannot be written: .*name another folder by Frozen\(\.\.\., keep=\)"):
         Frozen(torch.nn.Linear(3, 2)).prepare(torch.zeros(4, 3))
     assert len(Frozen(torch.nn.Linear(3, 2), keep=tmp_path / "kept").prepare(torch.zeros(4, 3))) == 4
+
+
+def test_a_saved_model_finds_its_parts_in_later_versions() -> None:
+    """A model is saved as a pickle, which names modules: these are the names in files that people have."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    take_pixels(network, (torch.zeros(1, 3, 2, 2, dtype=torch.uint8),), {})
+    head, _, _ = fit_linear(torch.eye(4), np.array([0, 1, 0, 1]))
+    saved = pickle.dumps([Frozen(Counting()), head, network], protocol=2)  # in which modules are plain words
+    named = {name.decode() for name in re.findall(rb"c(badge[.\w]+\n\w+)\n", saved)}
+    known = ("frozen\nFrozen", "linear\nLinearHead", "examples\n_scale")
+    assert named == {f"badge.training.{name}" for name in known}, "models that people have saved would not open"
