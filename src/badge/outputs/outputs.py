@@ -131,7 +131,8 @@ class Outputs:
         """These outputs with only what `names` lists, of "probabilities" and "embeddings"."""
         p, h = (x if name in names else None for name, x in (("probabilities", self._p), ("embeddings", self._h)))
         out = Outputs.trusted(p, h, self.missing, self.multilabel, len(self))
-        out.norms, out.expected_entropy = self.norms, self.expected_entropy
+        out.norms = None if h is None else self.norms
+        out.expected_entropy = None if p is None else self.expected_entropy
         return out
 
     def with_probabilities(self, probabilities: Tensor, expected_entropy: RowSource | None) -> Outputs:
