@@ -102,7 +102,7 @@ def test_pools() -> None:
 
 def test_what_is_refused() -> None:
     svc = LinearSVC(dual=True).fit(X[:200], Y[:200])
-    with pytest.raises(ModelError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
+    with pytest.raises(ModelError, match=r"LinearSVC has no predict_proba.* sklearn\.calibration\.Calibrated"):
         badge.predict(svc, X)
     calibrated = CalibratedClassifierCV(svc, cv=2).fit(X[:200], Y[:200])
     np.testing.assert_allclose(badge.predict(calibrated, X).probabilities, calibrated.predict_proba(X), atol=1e-6)

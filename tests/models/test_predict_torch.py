@@ -179,7 +179,7 @@ def test_head_by_module_and_by_name() -> None:
 
 def test_a_softmax_that_no_layer_explains_needs_a_head() -> None:
     net = Net(lambda z, h: torch.softmax(z / 3, dim=1))
-    refused(ModelError, "no linear layer gives the logits", net, X)
+    refused(ModelError, r"no linear layer gives the logits.* head= .*\(a module or its dotted name\)", net, X)
     out = badge.predict(net, X, head="fc")
     net.eval()
     torch.testing.assert_close(out.probabilities, net(X).detach())

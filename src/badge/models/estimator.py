@@ -131,8 +131,8 @@ class Estimator:
         if options.head is not None or options.device is not None or options.autocast:
             raise InputError(f"head, device and autocast are for PyTorch models, not for {name}")
         if not hasattr(self.final, "predict_proba"):
-            way_out = "wrap it in CalibratedClassifierCV of sklearn, or use badge.Outputs with your own probabilities"
-            raise ModelError(f"{name} has no predict_proba: {way_out}")
+            way_out = "sklearn.calibration.CalibratedClassifierCV, or use badge.Outputs with your own probabilities"
+            raise ModelError(f"{name} has no predict_proba: wrap it in {way_out}")
         self.labels = has_labels(self.final)
         if options.multilabel is not None and options.multilabel != self.labels:
             fitted = "several labels" if self.labels else "one label"

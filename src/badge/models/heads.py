@@ -218,8 +218,9 @@ def no_head(layers: Mapping[str, nn.Module], calls: list[Call], logits: Tensor) 
     """The error for a model without an output layer that can be told from its output."""
     idle = "" if calls or not layers else f" (not called: {', '.join(list(layers)[:8])})"
     said = f"no linear layer gives the logits of shape {tuple(logits.shape)}"
-    way_out = "Pass head= with the layer whose input is the embedding, or let the model return (logits, embedding)"
-    return ModelError(f"{said}. Linear layers: {_described(layers) or 'none'}{idle}. {way_out}")
+    way_out = "(a module or its dotted name) whose input is the embedding, or let the model return (logits, embedding)"
+    found = f"{said}. Linear layers: {_described(layers) or 'none'}{idle}"
+    return ModelError(f"{found}. Pass head= with the layer {way_out}")
 
 
 def _described(layers: Mapping[str, nn.Module]) -> str:
