@@ -359,6 +359,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(busy.exception, InputError) and "--port 0" in str(busy.exception)
 
 
+def test_a_strategy_without_a_name_is_refused(tmp_path: Path) -> None:
+    arguments = ["--classes", "good,bad", "--strategy", "", "--journal", str(tmp_path / "j.jsonl"), "--save", "model"]
+    result = CliRunner().invoke(app, ["label", str(films(tmp_path)), *arguments])
+    assert "unknown strategy ''" in str(result.exception)
+
+
 def test_formulas_among_the_texts_are_not_run_by_spreadsheets(tmp_path: Path) -> None:
     """Texts come from anyone: a cell that begins like a formula is kept from being one, and read back as it was."""
     (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"=f{i},=cmd|' /C calc'!A{i}\n" for i in range(12)))

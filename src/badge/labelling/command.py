@@ -173,10 +173,13 @@ def _picks_by(begun: e.Header | None, options: Options, source: Source) -> tuple
     """
     catalog.check_one_pass(options.strategy, "the page")
     if begun is not None:
-        return options.strategy or str(begun.strategy), begun.first if isinstance(begun.first, str) else None
+        usual = str(begun.strategy)
+        first = begun.first if isinstance(begun.first, str) else None
+        return usual if options.strategy is None else options.strategy, first
     ordinary = source.kind == "text" and options.per_item == 1 and options.model is None
     usual = "auto" if ordinary and len(source) <= MOST_FOR_AUTO else "badge"
-    return options.strategy or usual, "typiclust" if ordinary and options.strategy != "rand" else None
+    first = "typiclust" if ordinary and options.strategy != "rand" else None
+    return usual if options.strategy is None else options.strategy, first
 
 
 def _people(options: Options, file: Path) -> People:
