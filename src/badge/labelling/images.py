@@ -54,9 +54,14 @@ def _as_shown(image: Any) -> Any:
     """RGB of 8 bits: of 16 bits the upper 8, transparent parts white."""
     if image.mode.startswith("I"):
         image = Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
-    if image.has_transparency_data:
+    if _is_transparent(image):
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
     return image.convert("RGB")
+
+
+def _is_transparent(image: Any) -> bool:
+    """Whether a part of it is. Older versions of Pillow ask the palette, which a damaged file may lack."""
+    return (image.mode != "P" or image.palette is not None) and bool(image.has_transparency_data)
 
 
 def _opened(path: Path) -> Any:
@@ -77,7 +82,7 @@ def _is_plain(path: Path) -> str | None:
         plain = (
             image.format in ("JPEG", "PNG", "WEBP")
             and image.mode in ("L", "RGB", "P")
-            and not image.has_transparency_data
+            and not _is_transparent(image)
             and max(image.size) <= SCREEN
             and image.getexif().get(0x0112, 1) == 1
             and getattr(image, "n_frames", 1) == 1
