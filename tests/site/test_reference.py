@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
         thing = named(path)
         if inspect.isfunction(thing):
             yield path, thing
-        elif inspect.isclass(thing) and not issubclass(thing, tuple):
+        elif inspect.isclass(thing) and not isinstance(thing, GenericAlias) and not issubclass(thing, tuple):
             called = "__init__" in vars(thing) and not getattr(thing, "_is_protocol", False)
             if called and path not in ("badge.Explanation", "badge.stats.Results"):
                 yield path, thing
