@@ -5,12 +5,15 @@
 `uherding`, `maxherding` and `probcover` take bounds from products of pairs of rows. In an experiment on a frozen encoder
 all batches of all runs ask for the same pairs. Products only guide these samplers, and float64 decides. So a cell has the
 picks of `badge grid` (tests/results/test_products.py) in a quarter of the time for 10,000 rows of 1,280 numbers; its
-`select_seconds` are not those of `badge`. A process keeps 4 N² bytes. Pools of more than MOST rows are left alone.
+`select_seconds` are not those of `badge`. A process keeps 4 N² bytes: in memory for up to IN_MEMORY rows, else in a
+file in the folder for temporary files, 14 GB for 60,000 rows. Give such pools one worker and a machine whose cache holds
+the file. Pools of more than MOST rows are left alone.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,8 @@ from badge.features import Features, Rows
 from badge.samplers import coverage
 from badge.samplers.cover import Cover
 
-#: Rows of the largest pool whose products are kept.
-MOST = 12_000
+#: Rows of the largest pool whose products are kept, and of the largest whose products are in memory.
+MOST, IN_MEMORY = 65_536, 12_000
 
 
 class Pairs:
@@ -32,7 +35,7 @@ class Pairs:
         keys = _keys(x)
         self.order = np.argsort(keys)
         self.keys = keys[self.order]
-        self.products = torch.empty(len(x), len(x))
+        self.products = torch.empty(len(x), len(x)) if len(x) <= IN_MEMORY else in_file(len(x))
         for start in range(0, len(x), 1024):
             torch.mm(x[start : start + 1024], x.T, out=self.products[start : start + 1024])
 
@@ -43,6 +46,12 @@ class Pairs:
             return None
         found = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return torch.from_numpy(self.order[found]) if (self.keys[found] == wanted).all() else None
+
+
+def in_file(n: int) -> Tensor:
+    """A matrix [n, n] in a file that is gone when the matrix is."""
+    with tempfile.NamedTemporaryFile() as file:
+        return torch.from_file(file.name, shared=True, size=n * n).view(n, n)
 
 
 class Known:

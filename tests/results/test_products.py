@@ -47,6 +47,14 @@ def test_picks_are_those_of_badge_grid(request: pytest.FixtureRequest) -> None:
         assert len(products._kept[0].products) == pool[1] - 5  # of the first batch: later pools are parts of it
 
 
+def test_products_in_a_file_give_the_same_picks(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = batches("uherding", 300, 6)
+    products._kept.clear()
+    monkeypatch.setattr(products, "IN_MEMORY", 100)
+    assert np.array_equal(batches("uherding", 300, 6), expected)
+    assert products._kept[0].products.untyped_storage().filename is not None
+
+
 def test_larger_pools_and_other_rows_are_left_alone(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "MOST", 100)
     batches("uherding", 300, 6)
