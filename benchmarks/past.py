@@ -7,6 +7,7 @@ One process, one thread, CPU seconds, contenders in turn. The pool is MNIST thro
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,13 +19,16 @@ from typing import Any
 import numpy as np
 import torch
 
+import badge
 from badge import data
 from badge.features.kinds import unit_rows
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
 from badge.strategies import get
 from badge.strategies.uncertainty import doubt
+from benchmarks.bars import MB
 from benchmarks.inputs import Input, load, trained
+from benchmarks.measure import _status, _watch
 
 __all__ = ["NAMES", "main"]
 
@@ -127,6 +131,27 @@ def pixels(k: int = 10) -> None:
     print(f"maxherding, pixels {shape}, k = {k}: {took:.1f} s", flush=True)
 
 
+def dropout() -> None:
+    """How far a fresh process grows in one pass over 60,000 × 784 rows, and in twenty with dropout on."""
+    for passes in (None, 20):
+        call = [sys.executable, "-c", f"from benchmarks import past; print(past.grown({passes}))"]
+        peak = int(subprocess.run(call, check=True, capture_output=True).stdout) / MB
+        print(f"predict of an MLP, passes={passes}: {peak:.0f} MB above the model and the pool", flush=True)
+
+
+def grown(passes: int | None, rows: int = 60_000) -> int:
+    torch.set_num_threads(1)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Dropout(), torch.nn.Linear(256, 10)
+    ).eval()
+    badge.predict(net, torch.zeros(300, 784), passes=passes)  # libraries are no part of it
+    pool = torch.randn(rows, 784)
+    before = _status()
+    with _watch() as peak:
+        badge.predict(net, pool, passes=passes)
+    return peak["VmHWM"] - before["VmRSS"] if before else 0
+
+
 def peers() -> None:
     """scikit-activeml's typiclust and probcover on rows around ten places; it has none of the others."""
     try:
@@ -182,26 +207,25 @@ def million(whole: Outputs, labeled: Outputs, n: int = 1_000_000) -> None:
     torch.set_num_threads(1)
 
 
-NAMES = ("typiclust", "uherding", "maxherding", "pixels", "bait-binary", "bait", "wkmeans", "peers", "million")
+#: Those that have a pool of their own.
+ALONE = {"typiclust": cold_start, "pixels": pixels, "bald": dropout, "peers": peers}
+NAMES = ("uherding", "maxherding", "bait-binary", "bait", "wkmeans", *ALONE, "million")
 
 
 def main(names: list[str]) -> None:
     torch.set_num_threads(1)
     from threadpoolctl import threadpool_limits
 
-    whole = load(trained(1000))
-    order = np.random.default_rng(0).permutation(len(whole))
-    pool, labeled = whole[np.sort(order[LABELED:])], whole[order[:LABELED]]
     with threadpool_limits(1):
         for name in names or NAMES:
+            if name in ALONE:
+                ALONE[name]()
+                continue
+            whole = load(trained(1000))
+            order = np.random.default_rng(0).permutation(len(whole))
+            pool, labeled = whole[np.sort(order[LABELED:])], whole[order[:LABELED]]
             if name == "wkmeans":
                 clusters(pool)
-            elif name == "typiclust":
-                cold_start()
-            elif name == "pixels":
-                pixels()
-            elif name == "peers":
-                peers()
             elif name == "million":
                 million(pool, labeled)
             elif name.startswith("bait"):
