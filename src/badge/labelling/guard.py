@@ -72,18 +72,12 @@ class Guard:
         token = request.query_params.get("token", "")
         by_token = self.people.by_token(token) if token else None
         visitor = by_token or self.people.by_cookie(request.cookies.get(self.cookie, ""))
-        refusal = self._refusal(scope["method"], request.headers, visitor)
-        body = None if refusal else await _body(receive)
-        if body is None:
-            status, text = refusal or (413, TOO_LARGE)
+        if refusal := self._refusal(scope["method"], request.headers, visitor):
+            status, text = refusal
             said = PlainTextResponse(f"{text}\n", status, {**HEADERS, "content-security-policy": FILE_POLICY})
             await said(scope, receive, send)
             return
         scope["visitor"] = visitor
-        given = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replayed() -> Message:
-            return given.pop() if given else await receive()
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -98,7 +92,7 @@ class Guard:
                     headers.append("set-cookie", f"{self.cookie}={cookie_of(token)}; {about}")
             await send(message)
 
-        await self.app(scope, replayed, guarded)
+        await self.app(scope, receive, guarded)
 
     def _refusal(self, method: str, headers: Headers, visitor: Person | None) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -123,15 +117,3 @@ class Guard:
         if headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return 415, "JSON is needed."
         return None
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """The body of a request; None if it is larger than MOST_BYTES."""
-    body: bytes = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > MOST_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return body

@@ -14,13 +14,13 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from badge.errors import BadgeError, InputError
 from badge.labelling.desk import Desk
-from badge.labelling.guard import FILE_POLICY, Guard
+from badge.labelling.guard import FILE_POLICY, MOST_BYTES, TOO_LARGE, Guard
 from badge.labelling.people import People, plain_name
 from badge.labelling.session import Refused, Session
 
@@ -55,12 +55,17 @@ def _writes(call: Callable[..., dict[str, Any]], role: str = "label") -> Route:
     async def endpoint(request: Request) -> Response:
         if role not in request.scope["visitor"].may:
             return Json({"refused": NOT_YOURS}, status_code=403)
+        body = b""
         try:
-            values = _fields(await request.body(), call, request.scope["visitor"].name)
+            async for part in request.stream():  # it may come without a length
+                body += part
+                if len(body) > MOST_BYTES:
+                    return PlainTextResponse(f"{TOO_LARGE}\n", 413)
+            values = _fields(body, call, request.scope["visitor"].name)
             return Json(await run_in_threadpool(partial(call, **values)))
         except Refused as refused:
             return Json({"refused": str(refused)}, status_code=409)
-        except (BadgeError, ValueError) as error:
+        except (BadgeError, ValueError, ClientDisconnect) as error:
             return Json({"error": getattr(error, "plain", str(error))}, status_code=400)
 
     return Route(f"/api/{call.__name__}", endpoint, methods=["POST"])
