@@ -3,7 +3,7 @@
 import math
 
 from badge import stats, strategies
-from badge.experiment.display import text_table
+from badge.core.text_table import text_table
 from badge.experiment.grid import Cell
 
 #: seven strategies, three seeds, to 400 of 1,437 labels

@@ -10,10 +10,9 @@ import typer
 from typer import Argument, Option
 
 from badge.cli.options import Strategies, names_of
+from badge.core.text_table import text_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from badge.stats import Matrix
 
 _SOURCE = "Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."
@@ -42,8 +41,6 @@ def report(
     The ablation of the paper's appendix:
         badge report runs/ --strategies badge,kdpp,kcenter-grad,rand --out ablation/
     """
-    from rich.console import Console
-
     from badge.report import build
     from badge.stats import load
 
@@ -51,12 +48,10 @@ def report(
     formats = [ending for ending, wanted in (("png", png), ("pdf", pdf)) if wanted]
     results = load(source, progress=True)
     written = build(results, out, names_of(strategies) or None, source=name, progress=True, formats=formats)
-    console, statistics = Console(), written.statistics
-    _print_matrix(console, statistics.penalty.overall)
-    console.print(f"{written.page} and {written.figures} figures written", highlight=False, soft_wrap=True)
-    if topics := Counter(note.topic for note in statistics.notes):
-        text = ", ".join(f"{topic} ({count})" for topic, count in topics.items())
-        console.print(f"notes: {text}", highlight=False, soft_wrap=True)
+    typer.echo(_matrix(written.statistics.penalty.overall))
+    typer.echo(f"{written.page} and {written.figures} figures written")
+    if topics := Counter(note.topic for note in written.statistics.notes):
+        typer.echo(f"notes: {', '.join(f'{topic} ({count})' for topic, count in topics.items())}")
 
 
 def export(source: _Source, out: Annotated[Path, Option("--out", "-o", help="The file: .csv or .parquet.")]) -> None:
@@ -73,22 +68,14 @@ def export(source: _Source, out: Annotated[Path, Option("--out", "-o", help="The
         typer.echo(f"{note.topic}: {note.text}", err=True)
 
 
-def _print_matrix(console: Console, matrix: Matrix) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Column, Table
-
+def _matrix(matrix: Matrix) -> str:
     plural = "s" * (matrix.settings != 1)
     title = f"Penalty matrix, {matrix.settings} setting{plural}: how much the row beats the column"
-    names = [Column(name, justify="right", no_wrap=True) for name in matrix.strategies]
-    table = Table(Column("", no_wrap=True), *names, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
-    for i, name in enumerate(matrix.strategies):
-        table.add_row(name, *("–" if i == j else f"{value:.2f}" for j, value in enumerate(matrix.values[i].tolist())))
-    table.add_section()
-    table.add_row("average", *(f"{value:.2f}" for value in matrix.averages.tolist()))
-    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
-    wide = Console(width=max(console.width, needed))  # numbers stay whole, even where the terminal is narrow
-    wide.print(title, highlight=False)
-    wide.print(table)
-    average = "mean of the column over all strategies, as the authors have it; lower is better"
-    wide.print(f"average: {average}", highlight=False)
+    rows = [[f"{value:.2f}" for value in row] for row in matrix.values.tolist()]
+    for i, row in enumerate(rows):
+        row[i] = "–"
+    rows.append([f"{value:.2f}" for value in matrix.averages.tolist()])
+    names = [*matrix.strategies, "average"]
+    table = text_table(["", *matrix.strategies], [[name, *row] for name, row in zip(names, rows, strict=True)])
+    average = "average: mean of the column over all strategies, as the authors have it; lower is better"
+    return f"{title}\n{table}\n{average}"

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from badge.core.text_table import text_table
 from badge.experiment.executor import Outcome
 from badge.experiment.grid import Cell, journal_path
 from badge.journal import records_of
@@ -129,19 +130,3 @@ def final_accuracies(cells: Sequence[Cell], folder: Path) -> str:
         span = f"{labels[0]:,}" if len(labels) == 1 else f"{labels[0]:,} to {labels[-1]:,}"
         rows.append([*key, str(len(ends)), span, f"{statistics.fmean(accuracies):.4f}{spread}"])
     return text_table(["data", "model", "batch", "strategy", "seeds", "labels", "test accuracy"], rows)
-
-
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns with two spaces between them; columns of numbers are aligned to the right.
-
-    >>> print(text_table(["who", "labels"], [["badge", "350"], ["rand", "1,000"]]))
-    who    labels
-    badge     350
-    rand    1,000
-    """
-    columns = list(zip(header, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    right = [rows and all(cell[:1].isdigit() or cell[:1] in "-–" for cell in column[1:]) for column in columns]
-    signs = [f"{'>' if numbers else '<'}{width}" for numbers, width in zip(right, widths, strict=True)]
-    lines = (zip(line, signs, strict=True) for line in [header, *rows])
-    return "\n".join("  ".join(f"{cell:{sign}}" for cell, sign in line).rstrip() for line in lines)
