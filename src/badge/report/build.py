@@ -53,7 +53,7 @@ def write_page(path: Path, study: Study, sections: Sequence[Section], pictures: 
         source=source,
         results=study.results,
         strategies=study.statistics.strategies,
-        partial=[row for row in data_rows(study.results) if row.partial],
+        partial=[row for row in data_rows(study.results) if row["partial"]],
         headline=headline(study.statistics.penalty.overall, study.statistics.saved, study.statistics.ranking),
         sections=[{"name": s.name, "title": s.title, "body": body(s)} for s in sections if s.shown],
         tables=[table.name for section in sections for table in section.tables],

@@ -1,6 +1,6 @@
 """Data and settings: which part of each data set was used, and the label budgets of each setting."""
 
-from typing import NamedTuple
+from typing import Any
 
 from badge.report.section import SETTING, Section, Study, Table
 from badge.stats import Results
@@ -25,14 +25,6 @@ WORDS = """
 """  # noqa: E501
 
 
-class DataRow(NamedTuple):
-    name: str
-    rows: str
-    partial: bool
-    models: str
-    batch_sizes: str
-
-
 def section(study: Study) -> Section:
     budgets = study.statistics.budgets
     rows = [(*b.setting, b.smallest, b.saturated, " ".join(map(str, b.values)), b.why_empty) for b in budgets]
@@ -41,7 +33,8 @@ def section(study: Study) -> Section:
     return Section("settings", "Data and settings", WORDS, values, tables=[table])
 
 
-def data_rows(results: Results) -> list[DataRow]:
+def data_rows(results: Results) -> list[dict[str, Any]]:
+    """The rows of the table of data sets."""
     rows = []
     for name in sorted({setting.data for setting in results.settings}):
         here = [setting for setting in results.settings if setting.data == name]
@@ -49,5 +42,6 @@ def data_rows(results: Results) -> list[DataRow]:
         used, _, whole = said.partition(" of ")
         models = ", ".join(sorted({setting.model for setting in here}))
         sizes = ", ".join(f"{size:,}" for size in sorted({setting.batch_size for setting in here}))
-        rows.append(DataRow(name, said or "not said", used != whole and bool(said), models, sizes))
+        row = {"name": name, "rows": said or "not said", "partial": bool(said) and used != whole}
+        rows.append({**row, "models": models, "batch_sizes": sizes})
     return rows
