@@ -214,16 +214,13 @@ def _read(path: Path) -> str:
 
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens, so that a port that is taken is one line and not the end of a started server."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listen = socket.socket(family, socket.SOCK_STREAM)
-    listen.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listen.bind((host, port))
-        listen.listen()  # before the address is said: whoever opens it at once waits, and is not refused
+    six = ":" in host
+    family = socket.AF_INET6 if six else socket.AF_INET
+    try:  # it listens before the address is said: whoever opens it at once waits, and is not refused
+        return socket.create_server((host, port), family=family, dualstack_ipv6=six and socket.has_dualstack_ipv6())
     except OSError as error:
-        listen.close()
-        raise InputError(f"cannot listen on {host}, port {port}: {error.strerror}; --port 0 takes a free one") from None
-    return listen
+        why = str(error.strerror).partition(" (while attempting")[0]
+        raise InputError(f"cannot listen on {host}, port {port}: {why}; --port 0 takes a free one") from None
 
 
 def _user() -> str:
