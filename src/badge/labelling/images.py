@@ -15,7 +15,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from badge.core.progress import bar
 from badge.errors import DataError, MissingExtraError, in_short
 
 with suppress(ImportError):  # pools of images need it alone
@@ -126,15 +125,6 @@ class ImageFiles:
             stat = path.stat()
             about.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode(errors="surrogateescape"))
         return about.hexdigest()
-
-    def small(self, side: int, progress: bool = False) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """All images as bytes [N, 3, side, side], squeezed to a square."""
-        pixels = np.empty((len(self), 3, side, side), dtype=np.uint8)
-        with bar("reading images", len(self), enabled=progress) as advance:
-            for position in range(len(self)):
-                pixels[position] = np.asarray(self[position].resize((side, side))).transpose(2, 0, 1)
-                advance(1)
-        return pixels
 
 
 @lru_cache(KEPT)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from badge.core.importing import imported, needs
+from badge.core.progress import bar
 from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.labelling.images import ImageFiles
@@ -206,9 +207,14 @@ class Images(_Prepared):
     """A small residual network on pictures of 32 × 32 pixels."""
 
     def transform(self, items: ImageFiles | Sequence[Any]) -> Tensor:
-        """Bytes [N, 3, 32, 32] of files, or of their names."""
+        """Bytes [N, 3, 32, 32] of files, or of their names, squeezed to a square."""
         files = items if isinstance(items, ImageFiles) else ImageFiles([Path(item) for item in items])
-        return torch.from_numpy(files.small(SIDE, progress=len(files) > MANY_FILES))
+        pixels = np.empty((len(files), 3, SIDE, SIDE), dtype=np.uint8)
+        with bar("reading images", len(files), enabled=len(files) > MANY_FILES) as advance:
+            for position in range(len(files)):
+                pixels[position] = np.asarray(files[position].resize((SIDE, SIDE))).transpose(2, 0, 1)
+                advance(1)
+        return torch.from_numpy(pixels)
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> nn.Module:
         build = partial(resnet18, self.classes, width=WIDTH)
