@@ -105,8 +105,16 @@ def fill(axes: Axes, drawing: Lines) -> None:
     """The curves, scales and titles of one plot."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    for i, line in enumerate(drawing.lines):
-        _draw_line(axes, line if drawing.steps else thinned(line), i / max(len(drawing.lines), 1), drawing.steps)
+    for i, whole in enumerate(drawing.lines):
+        line, style = whole if drawing.steps else thinned(whole), look(whole.strategy)
+        axes.plot(
+            line.x, line.y, label=line.strategy, color=style.colour, linestyle=style.dash, linewidth=style.width,
+            marker=style.marker, markevery=_markers(line, i / len(drawing.lines), drawing.steps),
+            zorder=3 if line.strategy == "badge" else 2, drawstyle="steps-post" if drawing.steps else "default",
+        )  # fmt: skip
+        if line.error is not None and (line.error > 0).any():
+            low, high = line.y - line.error, line.y + line.error
+            axes.fill_between(line.x, low, high, color=style.colour, alpha=0.18, linewidth=0)
     values = np.concatenate([line.y[np.isfinite(line.y)] for line in drawing.lines] or [np.empty(0)])
     if drawing.log_y and len(values) and values.min() > 0:
         axes.set_yscale("log")
@@ -125,17 +133,6 @@ def fill(axes: Axes, drawing: Lines) -> None:
     axes.set_xlabel(drawing.x_label)
     axes.xaxis.set_label_coords(0.5, -0.119)  # below numbers of one line: need not be measured
     axes.set_ylabel(drawing.y_label)
-
-
-def _draw_line(axes: Axes, line: Line, phase: float, steps: bool) -> None:
-    style = look(line.strategy)
-    extra: dict[str, Any] = {"drawstyle": "steps-post"} if steps else {}
-    axes.plot(
-        line.x, line.y, label=line.strategy, color=style.colour, linestyle=style.dash, linewidth=style.width,
-        marker=style.marker, markevery=_markers(line, phase, steps), zorder=3 if line.strategy == "badge" else 2, **extra,
-    )  # fmt: skip
-    if line.error is not None and (line.error > 0).any():
-        axes.fill_between(line.x, line.y - line.error, line.y + line.error, color=style.colour, alpha=0.18, linewidth=0)
 
 
 def _markers(line: Line, phase: float, steps: bool) -> list[int]:
