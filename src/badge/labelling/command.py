@@ -21,6 +21,7 @@ from badge.labelling.session import Session
 from badge.labelling.sources import Source, classes_of
 from badge.learner import ActiveLearner
 from badge.models import predict
+from badge.tables import read_lines
 
 #: `auto` compares all pairs of items: with more of them it would keep people waiting.
 MOST_FOR_AUTO = 20_000
@@ -67,7 +68,7 @@ def run(source: Source, options: Options) -> None:
 
     public = None if options.public_url is None else public_origin(options.public_url)
     names, about = classes_of(options.classes)
-    guidelines = "" if options.guidelines is None else _read(options.guidelines)
+    guidelines = "" if options.guidelines is None else "\n".join(read_lines(options.guidelines, what="--guidelines"))
     file, trainer = options.journal, trainer_of(source.kind, len(names), _encoder(source, options), options.model)
     with _listening(options.host, options.port) as listen:
         port = listen.getsockname()[1]
@@ -203,13 +204,6 @@ def _say_links(people: People, key: str, home: str) -> None:
     for person in people.named:
         link = f"{home}/?token={person.token}" if person.token else "no link: it was taken back"
         typer.echo(f"open   {person.name} ({person.role}): {link}")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--guidelines {path} cannot be read as UTF-8 text: {error}") from None
 
 
 def _listening(host: str, port: int) -> socket.socket:
