@@ -20,13 +20,12 @@ from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.labelling.images import ImageFiles
 from badge.labelling.sources import Kind
+from badge.learner.ids import IntArray
 from badge.models import predict
 from badge.outputs import Outputs
 from badge.training import Frozen, Trainer
 from badge.training.linear import LinearHead, fit_linear
 from badge.training.networks import mlp, resnet18
-
-IntArray = NDArray[np.int64]
 
 TEXT_COLUMNS = 256  #: columns that TF-IDF is reduced to
 TEXT_SAMPLE = 20_000  #: texts that vocabulary and reduction are learnt from
