@@ -74,7 +74,7 @@ def test_a_link_for_one_person_does_not_lock_everybody_else_out(opened: Callable
     desk = Desk(opened(), people, "http://here", tmp_path / "model")
     with pytest.raises(InputError, match="one link for everybody: start it with --people"):
         desk.link("ben", "admin")
-    assert people.by_token("secret") is not None and not (tmp_path / "labels.jsonl.people").exists()
+    assert people.find("secret") is not None and not (tmp_path / "labels.jsonl.people").exists()
     people.add("ann", "admin")
     assert desk.link("ben")["link"].startswith("http://here/?token=")
 

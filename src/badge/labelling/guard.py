@@ -70,8 +70,8 @@ class Guard:
             return
         started, request = time.perf_counter(), HTTPConnection(scope)
         token = request.query_params.get("token", "")
-        by_token = self.people.by_token(token) if token else None
-        visitor = by_token or self.people.by_cookie(request.cookies.get(self.cookie, ""))
+        by_token = self.people.find(token) if token else None
+        visitor = by_token or self.people.find(request.cookies.get(self.cookie, ""), cookie_of)
         if refusal := self._refusal(scope["method"], request.headers, visitor):
             status, text = refusal
             said = PlainTextResponse(f"{text}\n", status, {**HEADERS, "content-security-policy": FILE_POLICY})

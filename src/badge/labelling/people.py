@@ -51,7 +51,7 @@ class People:
     """Tokens and the people behind them. `file` keeps them; None: a test, or one link for everybody.
 
     >>> people = People("secret")
-    >>> people.by_token("secret").role, people.by_token("wrong"), people.by_token("")
+    >>> people.find("secret").role, people.find("wrong"), people.find("")
     ('admin', None, None)
     """
 
@@ -88,15 +88,10 @@ class People:
         with self._lock:
             self._keep(replace(self._named[name], token=None))
 
-    def by_token(self, token: str) -> Person | None:
-        return self._find(lambda secret: hmac.compare_digest(secret.encode(), token.encode()))
-
-    def by_cookie(self, value: str) -> Person | None:
-        return self._find(lambda secret: hmac.compare_digest(cookie_of(secret).encode(), value.encode()))
-
-    def _find(self, fits: Callable[[str], bool]) -> Person | None:
-        links = self.named or [Person(None, "admin", self._key)]
-        return next((one for one in links if one.token and fits(one.token)), None)
+    def find(self, given: str, form: Callable[[str], str] = str) -> Person | None:
+        """Whose token this is; with `cookie_of` as its form, whose cookie."""
+        links, wanted = self.named or [Person(None, "admin", self._key)], given.encode()
+        return next((p for p in links if p.token and hmac.compare_digest(form(p.token).encode(), wanted)), None)
 
     def _keep(self, person: Person) -> None:
         named = {**self._named, str(person.name): person}
