@@ -17,7 +17,7 @@ WORDS = """
 <tr><th class="number">paper</th><th>what</th><th>here</th><th>state</th></tr>
 {% for row in index %}
 <tr><td class="number">{{ row.number }}</td><td>{{ row.what }}</td>
-<td>{% for name in row.ours[:4] %}<a href="#{{ name }}">{{ name }}</a>{{ ", " if not loop.last }}{% endfor %}{{ ", … (%d)"|format(row.ours|length) if row.ours|length > 4 }}</td>
+<td>{% for name in row.names[:4] %}<a href="#{{ name }}">{{ name }}</a>{{ ", " if not loop.last }}{% endfor %}{{ ", … (%d)"|format(row.names|length) if row.names|length > 4 }}</td>
 <td>{{ row.state }}</td></tr>
 {% endfor %}
 </table></div></details>
@@ -40,27 +40,19 @@ _BATCHES = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
 
 
 class Theirs(NamedTuple):
-    """A figure of the paper: our names of it, and the runs that it needs, every strategy in every setting."""
+    """A figure of the paper: our names of it, the runs that it needs (every strategy in every setting), what is missing."""
 
     number: int
     what: str
     names: tuple[str, ...]
     settings: tuple[Setting, ...]
     strategies: tuple[str, ...] = PAPER_STRATEGIES
-
-
-class Counterpart(NamedTuple):
-    """One row of the index: a figure of the paper, our figures for it, and what is missing."""
-
-    number: int
-    what: str
-    ours: tuple[str, ...]
-    state: str
+    state: str = ""
 
 
 def section(study: Study) -> Section:
     index = counterparts(study.results, study.drawn)
-    rows = [(row.number, row.what, " ".join(row.ours), row.state) for row in index]
+    rows = [(row.number, row.what, " ".join(row.names), row.state) for row in index]
     table = Table("paper_figures", ["paper_figure", "what", "figures", "state"], rows)
     states = Counter(row.state.split(",")[0].split(":")[0] for row in index)
     counts = ", ".join(f"{states[state]} {state}" for state in ("complete", "in part", "missing") if states[state])
@@ -101,7 +93,7 @@ def _of_samplers(number: int, what: str, settings: tuple[Setting, ...]) -> Their
     return Theirs(number, what, names, settings, ("badge", "kdpp"))
 
 
-def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
+def counterparts(results: Results, drawn: Collection[str]) -> list[Theirs]:
     """The index: for every figure of the paper its counterparts among `drawn`, and what is missing."""
     rows = []
     for figure in figures_of_the_paper():
@@ -115,5 +107,5 @@ def counterparts(results: Results, drawn: Collection[str]) -> list[Counterpart]:
         else:
             count = f"{sum(map(all, runs))} of {len(runs)} settings have all strategies"
             state = f"in part, {count}; {grid} makes the rest"
-        rows.append(Counterpart(figure.number, figure.what, ours, state))
+        rows.append(figure._replace(names=ours, state=state))
     return rows
