@@ -19,55 +19,51 @@ from badge.models.pools import OpenPool, is_hf_dataset, stacked
 #: The encoder of examples that are numbers already.
 NUMBERS = Encoder()
 
-#: `batches(start)` yields (rows, inputs) in order from row `start`.
-Batches = Callable[[int], Iterator[tuple[int, Any]]]
+#: (some examples, or a batch of a loader; the number of the first) -> what the model is given
+Encode = Callable[[Any, int], Any]
 
 
-def for_network(pool: OpenPool, model: nn.Module, size: int, encoder: Encoder, forward: Forward | None) -> Batches:
+def for_network(pool: OpenPool, model: nn.Module, encoder: Encoder, forward: Forward | None) -> Encode:
     """Batches as the arguments of a network's `forward`."""
     names, needs = forward_names(model), 1 if forward is None else forward[0]
     if pool.loader is not None:
-        return _of_loader(pool.loader, pool.rows, lambda batch, start: _collated(batch, start, encoder, forward))
-    return _of_parts(pool, size, lambda part, start: network_inputs(part, encoder, start, needs, names))
+        return lambda batch, start: _collated(batch, start, encoder, forward)
+    return lambda part, start: network_inputs(part, encoder, start, needs, names)
 
 
-def for_estimator(pool: OpenPool, size: int) -> Batches:
+def for_estimator(pool: OpenPool) -> Encode:
     """Batches as rows of an array, table, sparse matrix or list."""
     if pool.loader is not None:
-        return _of_loader(pool.loader, pool.rows, lambda batch, _: as_table(without_label(batch, (1, 1), batch=True)))
-    return _of_parts(pool, size, as_table)
+        return lambda batch, _: as_table(without_label(batch, (1, 1), batch=True))
+    return as_table
 
 
-def _of_parts(pool: OpenPool, size: int, encode: Callable[[Any, int], Any]) -> Batches:
+def in_order(pool: OpenPool, encode: Encode, size: int, start: int) -> Iterator[tuple[int, Any]]:
+    """(rows, what the model is given) of batches of at most `size` examples, from row `start`."""
+    if pool.loader is not None:
+        yield from _of_loader(pool.loader, pool.rows, encode, start)
+        return
     ends = pool.ends or (pool.rows,)
-
-    def batches(start: int) -> Iterator[tuple[int, Any]]:
-        while start < pool.rows:
-            stop = min(start + size, ends[bisect_right(ends, start)])
-            yield stop - start, encode(pool.part(slice(start, stop)), start)
-            start = stop
-
-    return batches
+    while start < pool.rows:
+        stop = min(start + size, ends[bisect_right(ends, start)])
+        yield stop - start, encode(pool.part(slice(start, stop)), start)
+        start = stop
 
 
-def _of_loader(loader: DataLoader[Any], rows: int, encode: Callable[[Any, int], Any]) -> Batches:
+def _of_loader(loader: DataLoader[Any], rows: int, encode: Encode, start: int) -> Iterator[tuple[int, Any]]:
     """The batches of a loader as it collates them; it was checked to go through its dataset once and in order."""
     size: int = loader.batch_sampler.batch_size  # type: ignore[union-attr]
-
-    def batches(start: int) -> Iterator[tuple[int, Any]]:
-        own = loader.generator  # where it has one, each pass draws a seed for its workers from it
-        state = None if own is None else own.get_state()
-        try:
-            for number, batch in enumerate(loader):
-                a, b = number * size, min((number + 1) * size, rows)
-                if b > start:  # a < start: an interrupted pass with batches of another size
-                    first = max(a, start)
-                    yield b - first, encode(batch if a == first else _rows_from(batch, first - a), first)
-        finally:
-            if own is not None and state is not None:
-                own.set_state(state)
-
-    return batches
+    own = loader.generator  # where it has one, each pass draws a seed for its workers from it
+    state = None if own is None else own.get_state()
+    try:
+        for number, batch in enumerate(loader):
+            a, b = number * size, min((number + 1) * size, rows)
+            if b > start:  # a < start: an interrupted pass with batches of another size
+                first = max(a, start)
+                yield b - first, encode(batch if a == first else _rows_from(batch, first - a), first)
+    finally:
+        if own is not None and state is not None:
+            own.set_state(state)
 
 
 def _rows_from(batch: Any, skip: int) -> Any:
@@ -162,16 +158,6 @@ def _collate(items: list[Any], start: int, needs: int) -> Any:
         raise InputError(f"{what}: return tensors of one shape, or pass processor= (a function of a list)") from error
 
 
-def _one_number_each(column: Any) -> np.ndarray[Any, Any] | None:
-    """Examples of one number each as an array [n]; None if they are anything else."""
-    if isinstance(column, Tensor):
-        column = on_host(column) if column.ndim == 1 else None
-    elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):
-        column = np.asarray(column)
-    there = isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub"
-    return column if there else None
-
-
 def as_table(part: Any, start: int = 0) -> Any:
     """Examples as a scikit-learn estimator takes them: tables and sparse matrices as they are, tensors as arrays.
 
@@ -192,8 +178,12 @@ def as_table(part: Any, start: int = 0) -> Any:
         if wrong is not None:
             raise InputError(f"row {start + wrong} of the pool is {column[wrong]!r:.60} where a text is needed")
     part = stacked(part) if isinstance(part, list) else part
-    if (numbers := _one_number_each(column)) is not None:  # rows are examples: a column, and not one example
-        return numbers[:, None]
+    if isinstance(column, Tensor) and column.ndim == 1:
+        column = on_host(column)
+    elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):
+        column = np.asarray(column)
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub":
+        return column[:, None]  # rows are examples: one number each, and not one example
     if isinstance(part, tuple) or (isinstance(part, list) and is_pair(part[0])):
         raise InputError("the pool's items are pairs: a scikit-learn estimator takes one input per example")
     return on_host(part) if isinstance(part, Tensor) else part

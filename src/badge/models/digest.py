@@ -68,14 +68,13 @@ def sample_digest(pool: OpenPool, positions: Iterable[int]) -> str | None:
     return digest.hexdigest()[:16]
 
 
-def pool_digest(pool: OpenPool) -> str:
-    """A digest of a fixed sample of the inputs; of their type alone where items differ each time they are read."""
-    return sample_digest(pool, sample_of(pool.rows)) or type(pool.item(0)).__qualname__
-
-
 def whole_digest(pool: Any, opened: OpenPool) -> str:
-    """Length and content of a pool: all of arrays, tables, texts and lists; of a dataset a sample, or its `digest()`."""
-    digest = hashlib.blake2b(f"{opened.rows} {pool_digest(opened)}".encode(), digest_size=16)
+    """Length and content of a pool: all of arrays, tables, texts and lists; of a dataset a sample, or its `digest()`.
+
+    Where items differ each time they are read, their type stands for the sample.
+    """
+    sample = sample_digest(opened, sample_of(opened.rows)) or type(opened.item(0)).__qualname__
+    digest = hashlib.blake2b(f"{opened.rows} {sample}".encode(), digest_size=16)
     if callable(getattr(type(pool), "digest", None)):
         digest.update(str(pool.digest()).encode())
     elif isinstance(pool, _WHOLE) or hasattr(pool, "iloc") or hasattr(pool, "tocsr") or is_frame(pool):

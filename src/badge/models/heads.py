@@ -77,9 +77,6 @@ class Recorder:
         self.counts.clear()
         self.room = room
 
-    def all(self) -> list[Call]:
-        return [*self.calls, *self.tokens]
-
     def narrowed(self, name: str) -> Recorder:
         """A recorder of this module alone."""
         return Recorder({name: self.modules[name]}, searching=False)

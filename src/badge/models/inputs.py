@@ -174,22 +174,10 @@ def place(value: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     return value.to(device) if hasattr(value, "to") else value
 
 
-def check_pixels(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype | None) -> None:
-    """Models of Hugging Face turn whole pixels into floats, and would run on 0 to 255 where they know −1 to 1."""
-    pixels = kwargs.get("pixel_values", args[0] if args else None)
-    if isinstance(pixels, Tensor) and not pixels.is_floating_point():
-        raise unscaled(pixels.dtype, dtype)
-
-
 def unscaled(pixels: torch.dtype, dtype: torch.dtype | None) -> InputError:
     scale = "scale it as in training, e.g. with processor=lambda images: torch.stack(images) / 255"
     found = f"the pool holds {pixels} and the model takes {dtype or 'floats'}"
     return InputError(f"{found}: {scale}, or pass the image processor of the model")
-
-
-def known_classes(model: Any) -> frozenset[str]:
-    """The names of a model's classes, where it has any."""
-    return frozenset(map(str, getattr(getattr(model, "config", None), "label2id", None) or ()))
 
 
 def check_pairs(rows: int, item: Callable[[int], Any], classes: Collection[str] = ()) -> None:

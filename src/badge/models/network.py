@@ -56,14 +56,6 @@ def unwrap(model: nn.Module) -> nn.Module:
         model = inner
 
 
-def says_multilabel(model: nn.Module) -> bool | None:
-    """Whether a model's own configuration says that it gives a probability to each label; None where it says nothing."""
-    kind = getattr(getattr(model, "config", None), "problem_type", None)
-    if kind == "regression":
-        raise ModelError("the model's config says problem_type='regression': a classifier is needed")
-    return None if kind is None else kind == "multi_label_classification"
-
-
 def model_dtype(model: nn.Module) -> torch.dtype | None:
     """The one floating dtype of the parameters; None where there is none or they differ."""
     found = {p.dtype for p in model.parameters() if p.is_floating_point()}
@@ -87,8 +79,12 @@ class Network:
         self.model = unwrap(model)
         self.takes = inputs.positional(self.model)
         self.embeddings = True if self.options.embeddings is None else self.options.embeddings
-        multilabel = self.options.multilabel
-        self.labels = says_multilabel(self.model) if multilabel is None else multilabel
+        self.labels = self.options.multilabel
+        if self.labels is None:  # then as the model's own configuration says, if it says anything
+            kind = getattr(getattr(self.model, "config", None), "problem_type", None)
+            if kind == "regression":
+                raise ModelError("the model's config says problem_type='regression': a classifier is needed")
+            self.labels = None if kind is None else kind == "multi_label_classification"
         self.dtype = None if self.options.autocast else model_dtype(self.model)
         self.takes_pixels = getattr(self.model, "main_input_name", None) == "pixel_values"  # a model of Hugging Face
         self.wanted = None if self.options.head is None else heads.named_head(self.model, self.options.head)
@@ -131,7 +127,8 @@ class Network:
             try:
                 return self._classified(rows, output, mask)._replace(scores=None)
             except ModelError:
-                self.headless = self.head is None and self.wanted is None and not _has_logits(output)
+                logits = "logits" in output if isinstance(output, Mapping) else hasattr(output, "logits")
+                self.headless = self.head is None and self.wanted is None and not logits
                 if not self.headless:
                     raise
                 self._watching.close()
@@ -141,10 +138,16 @@ class Network:
         args, kwargs = inputs.bind(self.model, batch, self.takes)
         args = tuple([inputs.place(value, self.device, self.dtype) for value in args])
         kwargs = inputs.place(kwargs, self.device, self.dtype) if kwargs else kwargs
-        if self.takes_pixels:
-            inputs.check_pixels(args, kwargs, self.dtype)
+        pixels = kwargs.get("pixel_values", args[0] if args else None) if self.takes_pixels else None
+        # Models of Hugging Face turn whole pixels into floats, and would run on 0 to 255 where they know −1 to 1.
+        if isinstance(pixels, Tensor) and not pixels.is_floating_point():
+            raise inputs.unscaled(pixels.dtype, self.dtype)
+        autocast, mixed = self.options.autocast, heads.NOTHING
+        if autocast is not None:
+            dtype = autocast if isinstance(autocast, torch.dtype) else None
+            mixed = torch.autocast(self.device.type, dtype=dtype)
         try:
-            with _autocast(self.device, self.options.autocast), self.recorder.watching():
+            with mixed, self.recorder.watching():
                 output = self.model(*args, **kwargs)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as error:
             if isinstance(error, BadgeError) or out_of_memory(error):
@@ -154,7 +157,7 @@ class Network:
         return output, named.get("attention_mask")
 
     def _classified(self, rows: int, output: Any, mask: Tensor | None) -> Said:
-        calls, parts = self.recorder.all(), answers.parts_of(output)
+        calls, parts = [*self.recorder.calls, *self.recorder.tokens], answers.parts_of(output)
         if self.answer is None:
             self.answer = answers.decide(parts, rows, calls, None if self.wanted is None else self.wanted[0])
         logits = _rows_of_logits(parts[self.answer.logits], rows)
@@ -208,12 +211,6 @@ class Network:
         return heads.Head(name, module, own[last].number, kinds[last] or links.own_link(logits, self.labels))
 
 
-def _autocast(device: torch.device, autocast: bool | torch.dtype | None) -> Any:
-    if autocast is None:
-        return heads.NOTHING
-    return torch.autocast(device.type, dtype=autocast if isinstance(autocast, torch.dtype) else None)
-
-
 def out_of_memory(error: BaseException) -> bool:
     """Whether a device has no memory left: CUDA has its own class of errors, other devices say so."""
     own = isinstance(error, torch.cuda.OutOfMemoryError)
@@ -232,10 +229,6 @@ def _cannot_run(error: Exception, given: list[Any], dtype: torch.dtype | None) -
     whole = any(not (x.is_floating_point() or x.is_complex()) for x in tensors)
     hint = "; whole numbers are tokens here: give others as float32" * (whole and "dtype" in reason)
     return ModelError(f"the model cannot run on a batch of the pool ({shapes}): {type(error).__name__}: {reason}{hint}")
-
-
-def _has_logits(output: Any) -> bool:
-    return "logits" in output if isinstance(output, Mapping) else hasattr(output, "logits")
 
 
 def _rows_of_logits(logits: Tensor, rows: int) -> Tensor:

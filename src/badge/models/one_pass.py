@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -17,16 +17,16 @@ from badge.core.names import path_of
 from badge.core.progress import bar
 from badge.errors import InputError, ModelError, in_short
 from badge.models import batches, digest
-from badge.models.batches import Batches
+from badge.models.batches import Encode
 from badge.models.borrowed import random_state_kept
 from badge.models.encoding import Encoder
 from badge.models.estimator import Estimator, final_step, is_skorch, skorch_module
-from badge.models.inputs import check_pairs, known_classes
+from badge.models.inputs import check_pairs
 from badge.models.network import Network, Said, model_dtype, out_of_memory, unwrap
 from badge.models.options import Options
 from badge.models.pools import OpenPool, open_pool
 from badge.models.several import Members, Replicas
-from badge.models.sinks import Arrays, Sink, Store
+from badge.models.sinks import Arrays, Store
 from badge.outputs import Outputs
 from badge.outputs.store import Writer
 
@@ -45,9 +45,9 @@ class Pass:
     pool: Any
     options: Options
     opened: OpenPool
-    batches: Batches
+    encode: Encode
+    size: int  # examples per batch, where the pool has no batches of its own
     runner: Network | Estimator | Replicas | Members
-    smaller: Callable[[int], Batches] | None = None  # batches of another size, if the pool does not fix it
 
     @classmethod
     def of(cls, model: Any, pool: Any, options: Options) -> Pass:
@@ -71,20 +71,17 @@ class Pass:
             network = Network(plain, options)
             opened = open_pool(pool, network.takes)
             if options.reader is not None and not isinstance(pool, Mapping):
+                classes = getattr(getattr(plain, "config", None), "label2id", None) or ()
                 with random_state_kept():
-                    check_pairs(opened.rows, opened.item, known_classes(plain))
+                    check_pairs(opened.rows, opened.item, set(map(str, classes)))
             encoder = Encoder.of(options.reader, plain, options.max_length)
-
-            def sized(size: int) -> Batches:
-                return batches.for_network(opened, plain, size, encoder, network.takes)
-
+            encode = batches.for_network(opened, plain, encoder, network.takes)
             runner: Network | Replicas | Members = network
             if isinstance(options.device, tuple):
                 runner = Replicas(network, options.device)
             elif options.passes is not None:
                 runner = Members([network], options.passes)
-            smaller = None if opened.loader is not None else sized
-            return cls(plain, pool, options, opened, sized(options.batch_size), runner, smaller)
+            return cls(plain, pool, options, opened, encode, options.batch_size, runner)
         if not callable(getattr(model, "fit", None)):
             raise ModelError(
                 f"a model of type {type(model).__name__} is neither a torch module nor a scikit-learn estimator: run it "
@@ -96,8 +93,8 @@ class Pass:
             )
         opened = open_pool(pool, (1, 1), features=frozenset(getattr(model, "feature_names_in_", ())))
         fit = ESTIMATOR_NUMBERS // max(1, getattr(model, "n_features_in_", 1))
-        parts = batches.for_estimator(opened, max(options.batch_size, 4096, min(ESTIMATOR_ROWS, fit)))
-        return cls(model, pool, options, opened, parts, Estimator(model, options, opened.rows))
+        size, encode = max(options.batch_size, 4096, min(ESTIMATOR_ROWS, fit)), batches.for_estimator(opened)
+        return cls(model, pool, options, opened, encode, size, Estimator(model, options, opened.rows))
 
     @property
     def rows(self) -> int:
@@ -108,7 +105,7 @@ class Pass:
         several = self.runner if isinstance(self.runner, Members) else None
         if several is not None and out is not None:
             raise InputError("what several passes or models say is kept in memory: leave out= away")
-        sink: Sink = Arrays(self.rows) if out is None else self._store(out)
+        sink = Arrays(self.rows) if out is None else self._store(out)
         wanted, started = self.options.embeddings, time.perf_counter()
         if sink.done:
             log.info("%s holds %d of %d rows: the pass goes on from there", out, sink.done, self.rows)
@@ -129,27 +126,33 @@ class Pass:
             log.info("no embeddings: %s", outputs.missing)
         return outputs
 
-    def _answers(self, run: Network | Estimator | Replicas | Members, sink: Sink) -> Iterator[tuple[int, Said]]:
+    def _answers(
+        self, run: Network | Estimator | Replicas | Members, sink: Arrays | Store
+    ) -> Iterator[tuple[int, Said]]:
         """(rows, what the model said) of the batches behind those that are done.
 
         A device that has no memory left gets batches of a quarter of the size, once.
         """
         if isinstance(run, Network):
             run.room = sink.room
-        try:
-            yield from _in_order(run, self.batches(sink.done))
-            return
-        except RuntimeError as error:
-            smaller = self.options.batch_size // 4
-            if not out_of_memory(error):
-                raise
-            if self.smaller is None or not smaller:
-                raise _no_memory(error, "") from error
+        fixed = self.opened.loader is not None or not isinstance(self.model, nn.Module)
+        size, smaller, tried = self.size, 0 if fixed else self.size // 4, ""
+        while True:
+            some = batches.in_order(self.opened, self.encode, size, sink.done)
+            try:
+                if isinstance(run, Replicas):
+                    yield from run.answers(some)
+                else:
+                    yield from ((rows, run(rows, batch)) for rows, batch in some)
+                return
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                if tried or not smaller:
+                    said = f"the device has no memory left{tried} ({in_short(error, 120)})"
+                    raise ModelError(f"{said}: pass a smaller batch_size=, or device='cpu'") from error
+            size, tried = smaller, f", in batches of {smaller} too"
             log.warning("out of memory: the pass goes on from row %d in batches of %d", sink.done, smaller)
-        try:
-            yield from _in_order(run, self.smaller(smaller)(sink.done))
-        except RuntimeError as error:
-            raise (_no_memory(error, f", in batches of {smaller} too") if out_of_memory(error) else error) from error
 
     def _store(self, out: str | os.PathLike[str]) -> Store:
         identity = {
@@ -159,16 +162,3 @@ class Pass:
         }
         half = isinstance(self.model, nn.Module) and model_dtype(self.model) == torch.float16
         return Store(Writer(path_of(out, "out"), self.rows, identity), half)
-
-
-def _in_order(
-    run: Network | Estimator | Replicas | Members, some: Iterable[tuple[int, Any]]
-) -> Iterator[tuple[int, Said]]:
-    if isinstance(run, Replicas):
-        return run.answers(some)
-    return ((rows, run(rows, batch)) for rows, batch in some)
-
-
-def _no_memory(error: BaseException, tried: str) -> ModelError:
-    said = f"the device has no memory left{tried} ({in_short(error, 120)})"
-    return ModelError(f"{said}: pass a smaller batch_size=, or device='cpu'")

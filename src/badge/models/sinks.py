@@ -7,7 +7,6 @@ at a time; what is wrong is said before another chunk is computed.
 import time
 from collections.abc import Callable
 from math import isfinite
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,24 +28,8 @@ CLASSES, COLUMNS = "classes", "embedding columns"
 CHECK_BYTES, CHECK_ROWS = 8 * 2**20, 4096
 
 
-class Sink(Protocol):
-    """Takes batches in order; `done` rows are taken care of."""
-
-    @property
-    def done(self) -> int: ...
-
-    def room(self, rows: int) -> Tensor | None:
-        """Where the embeddings of the next rows go, if a network can put them there itself."""
-
-    def write(self, said: Said) -> None: ...
-
-    def close(self) -> None: ...
-
-    def outputs(self) -> Outputs: ...
-
-
 class Arrays:
-    """Outputs gathered in memory, in arrays of their final size."""
+    """Outputs gathered in memory, in arrays of their final size. Takes batches in order; `done` rows are taken care of."""
 
     def __init__(self, rows: int) -> None:
         self.rows, self.done, self.checked, self.limit = rows, 0, 0, CHECK_ROWS
@@ -96,6 +79,7 @@ class Arrays:
         return array
 
     def room(self, rows: int) -> Tensor | None:
+        """Where the embeddings of the next rows go, if a network can put them there itself."""
         self.place = None if self.h is None else self.h[self.done : self.done + rows]
         return self.place
 
@@ -131,7 +115,7 @@ class Arrays:
 
 
 class Store:
-    """Outputs written to a directory, a chunk at a time. Each chunk is checked before it is written."""
+    """The same for a directory, a chunk at a time. Each chunk is checked before it is written."""
 
     def __init__(self, writer: Writer, half: bool) -> None:
         self.writer, self.half = writer, half
