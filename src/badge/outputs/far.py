@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 
-from badge.core.names import URL
 from badge.core.writing import cache_folder, folder_for, writing_to
 from badge.errors import BadgeError, InputError, MissingExtraError, WriteError, in_short
 from badge.outputs import store
@@ -32,10 +31,6 @@ EXTRAS = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "gs": ("gcsfs", "gs"), "g
 #: Bytes that are read at once.
 BLOCK = 2**24
 DELETE = "delete the part and predict again"
-
-
-def is_url(place: Any) -> bool:
-    return isinstance(place, str) and URL.match(place) is not None
 
 
 @dataclass(frozen=True)

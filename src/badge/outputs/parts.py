@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from badge.core.names import path_of
+from badge.core.names import URL, path_of
 from badge.core.writing import folder_for, replacing, writing_to
 from badge.errors import InputError
 from badge.outputs import store
-from badge.outputs.far import Far, FarPart, is_url, settle
+from badge.outputs.far import Far, FarPart, settle
 from badge.outputs.outputs import Outputs
 from badge.outputs.part_rows import PartIds, PartRows, Piece
 
@@ -93,7 +93,9 @@ def place_of(directory: Given, what: str = "a directory of outputs") -> Place:
     """A directory, absolute, or a folder in an object store."""
     if isinstance(directory, Near | Far):
         return directory
-    return Far(str(directory).rstrip("/")) if is_url(directory) else Near(path_of(directory, what).absolute())
+    if isinstance(directory, str) and URL.match(directory):
+        return Far(directory.rstrip("/"))
+    return Near(path_of(directory, what).absolute())
 
 
 def is_parts(place: Place) -> bool:
