@@ -46,7 +46,8 @@ def images(train: Array, test: Array, standardise: bool) -> tuple[Array, Array]:
     """
     train, test = (x if x.ndim == 4 else x[..., None] for x in (train, test))
     tables = [_table(train[..., c], standardise) for c in range(train.shape[-1])]
-    return _channels_first(train, tables), _channels_first(test, tables)
+    train, test = (np.stack([table[x[..., c]] for c, table in enumerate(tables)], axis=1) for x in (train, test))
+    return train, test
 
 
 def _table(channel: Array, standardise: bool) -> Array:
@@ -56,7 +57,3 @@ def _table(channel: Array, standardise: bool) -> Array:
         mean = share @ values
         values = (values - mean) / (np.sqrt(share @ (values - mean) ** 2) or 1)
     return values.astype(np.float32)
-
-
-def _channels_first(x: Array, tables: list[Array]) -> Array:
-    return np.stack([table[x[..., c]] for c, table in enumerate(tables)], axis=1)

@@ -76,24 +76,19 @@ def arrays(name: str, progress: bool = True) -> Arrays:
     path, looked = find(f"{name}.npz")
     if path is not None:
         return read(path)
+    folder = cache_folder()
     try:
-        return _fetched(name, cache_folder() / f"{name}.npz", progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{name}-") as beside:
+            found, converted = fetch(name, Path(beside), progress), Path(beside) / f"{name}.npz"
+            np.savez_compressed(converted, **found)  # type: ignore[arg-type]
+            converted.replace(folder / converted.name)  # the complete file, or none
+        return found
     except (DataError, OSError) as error:
         raise DataError(
             f"{name} is not at {looked}, and the download failed: {error}. Without a network, put {name}.npz "
             "with the arrays X_train, y_train, X_test, y_test or X, y into a folder and set BADGE_DATA to it"
         ) from error
-
-
-def _fetched(name: str, path: Path, progress: bool) -> Arrays:
-    """Download, convert and store under `path`: the complete file, or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{name}-") as folder:
-        found = fetch(name, Path(folder), progress)
-        converted = Path(folder) / f"{name}.npz"
-        np.savez_compressed(converted, **found)  # type: ignore[arg-type]
-        converted.replace(path)
-    return found
 
 
 def own_file(name: str) -> Path | None:
