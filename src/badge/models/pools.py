@@ -109,17 +109,13 @@ def _array(pool: Any, forward: Forward | None) -> OpenPool:
     return _plain(len(pool), lambda which: _rows(pool, which), pool.__getitem__)
 
 
-def _index(which: Which | int, device: torch.device) -> Any:
-    return torch.from_numpy(which).to(device) if isinstance(which, np.ndarray) else which
-
-
 def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> OpenPool:
     """A TensorDataset: its tensors but for the labels; one tensor, or a tuple of them."""
     kept = without_label(tuple(part[:1] for part in parts), forward, batch=True)
     count = len(kept) if isinstance(kept, tuple) else 1
 
     def rows(which: Which | int) -> Any:
-        found = tuple(tensor[_index(which, tensor.device)] for tensor in parts[:count])
+        found = tuple(_rows(tensor, which) for tensor in parts[:count])
         return found if count > 1 else found[0]
 
     return _plain(len(parts[0]), rows, rows)
@@ -161,10 +157,10 @@ def _columns(columns: dict[str, Any]) -> OpenPool:
     if not columns:
         raise InputError("a dict without a column of inputs: nothing to give to a model")
 
-    def part(which: Which) -> Any:
+    def rows(which: Which | int) -> Any:
         return {name: _rows(values, which) for name, values in columns.items()}
 
-    return _plain(next(iter(lengths.values())), part, lambda i: {name: values[i] for name, values in columns.items()})
+    return _plain(next(iter(lengths.values())), rows, rows)
 
 
 def _column(values: Any, name: str) -> Any:
@@ -178,11 +174,11 @@ def _column(values: Any, name: str) -> Any:
     raise InputError(f"the column {name!r} is a {type(values).__name__}: a tensor, an array or a list is needed")
 
 
-def _rows(values: Any, which: Which) -> Any:
-    if isinstance(which, slice) or isinstance(values, np.ndarray):
+def _rows(values: Any, which: Which | int) -> Any:
+    if not isinstance(which, np.ndarray) or isinstance(values, np.ndarray):
         return values[which]
     if isinstance(values, Tensor):
-        return values[_index(which, values.device)]
+        return values[torch.from_numpy(which).to(values.device)]
     return [values[i] for i in which]
 
 
