@@ -27,8 +27,7 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     i, j = (found if sure is None else sure.logical_not_().logical_and_(found)).nonzero(as_tuple=True)
     if len(i):
         found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]
-    table: NDArray[np.bool_] = found.cpu().numpy()
-    return table
+    return found.cpu().numpy()
 
 
 def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -38,8 +38,6 @@ from badge.samplers.cover import BLOCK, TINY, Cover, sketched
 from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
-__all__ = ["Ball", "Gauss", "coverage"]
-
 #: Rows that tell whether rows matter to few others. If so, the first bounds work out kernel values above FAR.
 PROBED, FAR = 8, 3e-4
 #: Gains that differ by less than this share of the larger one are equal: the lowest position wins.

@@ -68,14 +68,10 @@ class Masses:
             if len(values) <= SMALL:
                 kept.append(mass)
         self.leaves = leaves.reshape(-1, SEGMENT // LEAF).cumsum(axis=1)
+        #: the mass of each segment
+        self.segments: NDArray[np.float64] = self.leaves[:, -1].copy()
         # the cumulative masses of every leaf
         self.all_leaves = np.concatenate(kept) if len(kept) > 1 else kept[0] if kept else None
-
-    @property
-    def segments(self) -> NDArray[np.float64]:
-        """The mass of each segment."""
-        mass: NDArray[np.float64] = self.leaves[:, -1].copy()
-        return mass
 
     def at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """U of some rows that have mass."""

@@ -17,8 +17,9 @@ within CLOSE of the largest, at most MOST of them: its picks are those of the pl
 CLOSE/2 and no more than MOST rows are that close. Backward steps look at the picks alone, in float64.
 """
 
+from __future__ import annotations
+
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -39,23 +40,7 @@ CLOSE, MOST = 1e-3, 16
 ROWS = 4096
 
 
-class Information(Protocol):
-    """What the loop asks of either form."""
-
-    def best(self, taken: Tensor) -> int:
-        """The row not taken of largest forward score."""
-
-    def change(self, row: int, sign: int) -> None:
-        """Add a row (+1), or take it out again (−1)."""
-
-    def losses(self) -> Tensor:
-        """What removing each row costs, [N]."""
-
-    def narrowed(self, ids: list[int]) -> "Information":
-        """These rows alone, in float64."""
-
-
-def forward_backward(information: Information, n: int, k: int, device: torch.device) -> NDArray[np.int64]:
+def forward_backward(information: Vectors | Blocks, n: int, k: int, device: torch.device) -> NDArray[np.int64]:
     """k positions: min(2k, n) forward steps, then backward to k; in the order of the forward steps."""
     taken = torch.zeros(n, dtype=torch.bool, device=device)
     picks: list[int] = []
@@ -115,6 +100,7 @@ class Vectors:
         return (w * z).sum(dim=1), (w @ self.fisher * w).sum(dim=1)
 
     def best(self, taken: Tensor) -> int:
+        """The row not taken of largest forward score."""
         high = torch.empty_like(self.e)
 
         def lowest(tile: slice) -> float:
@@ -132,19 +118,22 @@ class Vectors:
         self.without[:, left] = self.errors[:, None]
         return int(left[_first(self.e[left] / (1 + self.g[left]))])
 
-    def score(self, row: int) -> float:
-        """By how much adding the row lowers tr(M⁻¹F)."""
-        g, e = self._exact(torch.tensor([row], device=self.sq_norms.device))
-        return float(e / (1 + g))
+    def scores(self, ids: Tensor) -> Tensor:
+        """By how much adding each of these rows lowers tr(M⁻¹F), in float64."""
+        g, e = self._exact(ids)
+        return e / (1 + g)
 
     def losses(self) -> Tensor:
+        """What removing each row costs, [N]."""
         return self.e / (1 - self.g)
 
-    def narrowed(self, ids: list[int]) -> "Vectors":
+    def narrowed(self, ids: list[int]) -> Vectors:
+        """These rows alone, in float64."""
         rows = self.z.rows(torch.tensor(ids, device=self.sq_norms.device)).as_matrix().double()
         return Vectors(Dense.trusted(rows), self.fisher, self.inverse, self.scale)
 
     def change(self, row: int, sign: int) -> None:
+        """Add a row (+1), or take it out again (−1)."""
         z = self._rows(slice(row, row + 1))[0]
         w = self.inverse @ z
         q = self.inverse @ (self.fisher @ w)
@@ -186,7 +175,7 @@ class Blocks:
 
     G_i −= Z_iᵀZ_i;   E_i −= Z_iᵀY_i;   M⁻¹ −= WᵀW
 
-    of which E is the symmetric part. Scores read no other.
+    of which E is the symmetric part. Scores read no other. The methods are those of `Vectors`.
     """
 
     def __init__(self, p: Tensor, h: Dense, fisher: Tensor, inverse: Tensor, scale: float) -> None:
@@ -211,13 +200,14 @@ class Blocks:
                     found[tile, one, other] = found[tile, other, one] = (h @ by_pair[one, :, other] * h).sum(dim=1)
         return found
 
-    def _exact(self, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(P, G, E) of some rows in float64."""
+    def scores(self, ids: Tensor) -> Tensor:
+        """By how much adding each of these rows lowers tr(M⁻¹F), in float64."""
         h = self.h.rows(ids).as_matrix().double() * self.scale
         eye = torch.eye(self.c, dtype=h.dtype, device=h.device)
         v = (eye[None, :, :, None] * h[:, None, None, :]).flatten(2)
         w = v @ self.inverse
-        return weights(self.probabilities[ids]), w @ v.transpose(1, 2), w @ self.fisher @ w.transpose(1, 2)
+        g, e = w @ v.transpose(1, 2), w @ self.fisher @ w.transpose(1, 2)
+        return _traces(weights(self.probabilities[ids]), g, e, +1)
 
     def best(self, taken: Tensor) -> int:
         bounds = self.traces.masked_fill(taken, -torch.inf)  # tr[(I + PG)⁻¹PE] ≤ tr[PE]
@@ -233,16 +223,12 @@ class Blocks:
         if len(close) == 1:
             return int(close[0])
         close = close[scores[close].topk(min(len(close), MOST)).indices].sort().values
-        return int(close[_first(_traces(*self._exact(close), +1))])
-
-    def score(self, row: int) -> float:
-        """By how much adding the row lowers tr(M⁻¹F)."""
-        return float(_traces(*self._exact(torch.tensor([row], device=self.p.device)), +1))
+        return int(close[_first(self.scores(close))])
 
     def losses(self) -> Tensor:
         return _traces(self.p, self.g, self.e, -1)
 
-    def narrowed(self, ids: list[int]) -> "Blocks":
+    def narrowed(self, ids: list[int]) -> Blocks:
         rows = torch.tensor(ids, device=self.p.device)
         h = Dense.trusted(self.h.rows(rows).as_matrix().double())
         return Blocks(self.probabilities[rows], h, self.fisher, self.inverse, self.scale)

@@ -5,6 +5,7 @@ the true law through the eigendecomposition of the Gram matrix, or of the dual k
 """
 
 import math
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -93,7 +94,13 @@ def exact(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.in
             "use method='mcmc', or fewer rows"
         )
     primal = n <= dim
-    values, vectors = torch.linalg.eigh(_gram(features) if primal else _dual(features))
+    if primal:
+        rows = features.rows(slice(None)).double()
+        kernel = rows.gram(rows)
+    else:
+        tiles = (features.rows(tile).double().as_matrix() for tile in features.tiles())
+        kernel = reduce(torch.add, (x.T @ x for x in tiles))
+    values, vectors = torch.linalg.eigh(kernel)
     values = torch.where(values > 10 * len(values) * torch.finfo(torch.float64).eps * values[-1], values, 0.0)
     rank = int((values > 0).sum())
     if rank < k:
@@ -104,20 +111,6 @@ def exact(features: Features, k: int, rng: np.random.Generator) -> NDArray[np.in
         basis /= values[chosen].sqrt()
         basis = torch.cat([features.rows(tile).double().as_matrix() @ basis for tile in features.tiles()])
     return sample_projection(basis, rng)
-
-
-def _gram(features: Features) -> Tensor:
-    rows = features.rows(slice(None)).double()
-    return rows.gram(rows)
-
-
-def _dual(features: Features) -> Tensor:
-    total: Tensor | float = 0.0
-    for tile in features.tiles():
-        x = features.rows(tile).double().as_matrix()
-        total = total + x.T @ x
-    assert isinstance(total, Tensor)
-    return total
 
 
 def log_elementary_symmetric(values: NDArray[np.float64], k: int) -> NDArray[np.float64]:

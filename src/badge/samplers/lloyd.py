@@ -221,8 +221,9 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     To sort out the nearest takes most of the time. The mean of K of the distances d is at least t − Σ (t − d)⁺ / K for any
     t. Only rows for which that is not above a mean that was found are sorted.
     """
-    given = features.rows(rows)
-    x = _about(given, given.as_matrix().double().mean(dim=0))
+    given = features.rows(rows).as_matrix()
+    wide = given.double()
+    x = Rows(((wide - wide.mean(dim=0)).to(given.dtype),))
     sq_norms, every = x.sq_norms(), torch.arange(len(x), device=features.device)
     step = len(x) if len(x) <= WHOLE else max(8 * PROBES, STRIPE // len(x))
     room = sq_norms.new_empty(step * len(x))
@@ -254,9 +255,3 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     again = partial(block.index_select, 0) if len(x) <= WHOLE else sq_dists
     means = [nearest(again(some)).mean(dim=1) for some in torch.split(open_, step)]
     return int(open_[torch.cat(means).argmin()])
-
-
-def _about(rows: Rows, origin: Tensor) -> Rows:
-    """Rows as seen from `origin`, in float32 unless they are float64."""
-    x = rows.as_matrix()
-    return Rows(((x.double() - origin).to(x.dtype if x.dtype == torch.float64 else torch.float32),))

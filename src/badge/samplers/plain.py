@@ -9,7 +9,8 @@ from torch import Tensor
 
 from badge.features import Exact, Features, Rows
 from badge.samplers.checks import check_k
-from badge.samplers.coverage import TIE, Ball, Gauss
+from badge.samplers.coverage import TIE
+from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
 
 
@@ -185,9 +186,7 @@ def _sq_dists(x: Tensor, y: Tensor) -> Tensor:
 
 def _exact(rows: Rows, centres: list[Rows]) -> Tensor:
     """Squared distances of the rows to their nearest centres in float64."""
-    exact = Exact.of(rows)
-    nearest = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.factors[0].device)
-    for c in centres:
-        i, j = torch.cartesian_prod(torch.arange(len(rows)), torch.arange(len(c))).to(nearest.device).unbind(1)
-        nearest = torch.minimum(nearest, exact.sq_dists(i, Exact.of(c), j).view(len(rows), -1).amin(dim=1))
-    return nearest
+    every = Rows.cat(centres)
+    pairs = torch.cartesian_prod(torch.arange(len(rows)), torch.arange(len(every))).to(rows.factors[0].device)
+    i, j = pairs.unbind(1)
+    return Exact.of(rows).sq_dists(i, Exact.of(every), j).view(len(rows), -1).amin(dim=1)

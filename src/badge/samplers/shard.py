@@ -198,16 +198,15 @@ class Shard:
         """Take note of the news. A new U is worked out from its number of centres, before the shard hears of more."""
         if self.masses is None or envelope != self.envelope:
             self._hear(news, envelope.count)
-            self.masses, self.envelope = self._masses(envelope), envelope
+            if envelope.exact:
+                self.bounds.update_all()
+                self.masses = Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
+            else:
+                picked = self._mine(self.centres.positions[: envelope.count]) - self.start
+                self.masses = by_norms(self.features.sq_norms.cpu().numpy(), envelope.reach, picked)
+            self.envelope = envelope
         self._hear(news)
         return self.masses
-
-    def _masses(self, envelope: Envelope) -> Masses:
-        if envelope.exact:
-            self.bounds.update_all()
-            return Masses(self.bounds.sq_dists.cpu().numpy().copy(), np.copy)
-        picked = self._mine(self.centres.positions[: envelope.count]) - self.start
-        return by_norms(self.features.sq_norms.cpu().numpy(), envelope.reach, picked)
 
 
 def not_repeated(places: NDArray[np.int64], thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -109,11 +109,12 @@ class Block:
         """Replace the member in `slot` by proposal t, and correct everything about the proposals."""
         pivot = float(self.diagonal[slot])
         rest = self.outside(t, slot)
-        x = self._column(slot)
+        done = 2 * len(self.swapped)
+        u = self.updates[:, :done]
+        x = self.base[:, slot].numpy() + np.einsum("kj,j->k", u, u[slot] * self.signs[:done])  # column `slot` of B
         z = self.y[:, t] - x * (self.y[slot, t] / pivot)
         z[slot] = -1.0
         # B changes by − x xᵀ / pivot + z zᵀ / rest
-        done = 2 * len(self.swapped)
         self.updates[:, done] = x / pivot**0.5
         self.updates[:, done + 1] = z / rest**0.5
         self.diagonal += z**2 / rest - x**2 / pivot
@@ -128,12 +129,6 @@ class Block:
         for member, proposal in zip(self.members.factors, self.proposals.factors, strict=True):
             member[slot] = proposal[t]
         self.swapped.append(slot)
-
-    def _column(self, slot: int) -> NDArray[np.float64]:
-        done = 2 * len(self.swapped)
-        u = self.updates[:, :done]
-        column: NDArray[np.float64] = self.base[:, slot].numpy() + np.einsum("kj,j->k", u, u[slot] * self.signs[:done])
-        return column
 
     def inverse(self) -> Tensor:
         """B after the swaps, in place of the one before."""

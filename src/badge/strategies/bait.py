@@ -66,7 +66,7 @@ def bait_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, binary
     """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
     information, added = (_vectors if binary else _blocks)(outputs, len(ids), labeled, STRENGTH), []
     for i in ids:
-        added.append(information.score(i))
+        added.append(float(information.scores(torch.tensor([i], device=outputs.device))))
         information.change(i, +1)
     return added
 

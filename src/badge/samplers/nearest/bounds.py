@@ -174,7 +174,9 @@ class Bounds:
         Estimates, which are never above the distances, rule out most centres; the others are compared in float64.
         """
         for part in parts:
-            low = Lowest(self._estimates(group.probe, part))
+            view = self.centres.view[part]
+            self._make_room(len(view.rows.factors) * len(group) * len(view.rows))
+            low = Lowest(self.centres.lens.estimates(group.probe, view, self.room))
             # The most promising centre of each row first, then those that still may be nearer.
             left = chosen(low.values < group.probe.limits(goal(group, decide)))
             if not len(left):
@@ -198,12 +200,6 @@ class Bounds:
         """Squared distances of the rows i of a group to the centres j of a part."""
         j = j + part.start if isinstance(part, slice) else part[j]
         return group.exact.sq_dists(i, self.centres.exact, j)
-
-    def _estimates(self, probe: Probe, part: slice | Tensor) -> Tensor:
-        """Lower estimates of the squared distances to some centres, in memory that is used again."""
-        view = self.centres.view[part]
-        self._make_room(len(view.rows.factors) * len(probe.rows) * len(view.rows))
-        return self.centres.lens.estimates(probe, view, self.room)
 
     def _make_room(self, size: int) -> None:
         if len(self.room) < size:
