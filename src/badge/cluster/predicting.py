@@ -154,9 +154,9 @@ def _from_dataset(ray: Any, plan: Plan, job: Job, rows: int, workers: int, each:
     """Parts of a `ray.data.Dataset`, in its order; Ray gives the work of a worker that dies to another.
 
     Tasks where no GPU is used, since Ray warns on the terminal of each actor that Ray Data may have to restart. Actors on
-    GPUs, since Ray ends the process of a task there, and with old versions of Ray, which do not warn.
+    GPUs, since Ray ends the process of a task there.
     """
-    shared, tasks = ray.put(job), not each.get("num_gpus") and hasattr(ray.data, "TaskPoolStrategy")
+    shared, tasks = ray.put(job), not each.get("num_gpus")
     if tasks:
         compute, more = ray.data.TaskPoolStrategy(size=workers), {"fn_args": (shared,), "max_retries": RETRIES}
     else:

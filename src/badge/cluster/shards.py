@@ -11,7 +11,6 @@ from itertools import cycle, islice, pairwise
 from typing import Any, TypeVar
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.cluster import waiting
@@ -159,12 +158,8 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) is Tensor:
-            return _tensor, (value.contiguous().numpy(force=True),)
+            return torch.from_numpy, (value.contiguous().numpy(force=True),)
         return NotImplemented
-
-
-def _tensor(array: NDArray[Any]) -> Tensor:
-    return torch.from_numpy(array)
 
 
 def packed(value: Any) -> bytes:
