@@ -117,13 +117,12 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     # albl is told the number of batches after the first, which sets its rates
     batches = max(1, math.ceil((total - cell.initial) / cell.batch_size))
     strategy = ALBL(rounds=batches) if cell.strategy == "albl" else held(cell.strategy)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"strategy": strategy, "seed": cell.seed, "journal": journal}
     if cell.first is not None:  # it picks from the features, or from what a frozen encoder makes of them (None)
         vectors = None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
         options |= {"first": cell.first, "embeddings": vectors}
     if cell.strategy in names(lambda one: one.passes):
         options["predict"] = passes
-    options |= {"strategy": strategy, "seed": cell.seed, "journal": journal}
     learner = ActiveLearner(pool, trainer, classes=dataset.classes, **options)
     if not learner.batches:
         learner.ask(min(cell.initial, total))

@@ -70,7 +70,8 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
         budgets = label_budgets(results, setting).values
         curves = {name: learning_curve(results, setting, name) for name in (*names, REFERENCE)}
         for budget in budgets:
-            errors = {name: _mean_error(curve.at(budget)) for name, curve in curves.items()}
+            found = {name: [1 - accuracy for accuracy in curve.at(budget).values()] for name, curve in curves.items()}
+            errors = {name: float(np.mean(each)) if each else np.nan for name, each in found.items()}
             base = errors[REFERENCE]
             if base > ROUNDING:
                 rows.append((setting, budget, 1 / len(budgets), [errors[name] / base for name in names]))
@@ -85,10 +86,6 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
             left_out.append(f"{name}: no result at {pairs}; its CDF is over the others")
     notes = tuple(Note("left out of the CDFs", text) for text in left_out)
     return NormalizedErrors(names, settings, labels, np.array(weights), table, notes)
-
-
-def _mean_error(accuracies: dict[int, float]) -> float:
-    return float(np.mean([1 - accuracy for accuracy in accuracies.values()])) if accuracies else np.nan
 
 
 def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
