@@ -5,22 +5,24 @@ Each process of pytest-xdist that runs such tests has a cluster of its own: test
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 import ray_workers
 from badge.cluster.session import require_ray
+from badge.errors import MissingExtraError
 from object_store import environment, s3_settings
 from pages import free_port
 
-require_ray()
+with contextlib.suppress(MissingExtraError):  # tests that need Ray are skipped without it
+    require_ray()
 #: Ray leaves sockets and files to the garbage collector
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"]
 QUIET.append("ignore:waiting for .* of the Ray cluster:UserWarning")  # on a busy machine
@@ -57,7 +59,7 @@ class Nodes:
             self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.others = [self.add() for _ in range(2)]
 
-    def settings(self) -> AbstractContextManager[None]:
+    def settings(self) -> contextlib.AbstractContextManager[None]:
         """The environment of the nodes: where a test may start an object store, and their cache."""
         own = {"XDG_CACHE_HOME": self.cache, ray_workers.AT: self.forks.path}
         return environment({**s3_settings(self.s3_port), **own})
@@ -78,7 +80,7 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def started() -> Iterator[Nodes]:
-    ray = require_ray()
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
     nodes = Nodes()
     ray.init(address=nodes.cluster.address, logging_level="ERROR", log_to_driver=False)
     yield nodes

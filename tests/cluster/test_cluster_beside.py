@@ -27,6 +27,7 @@ from badge.outputs.parts import place_of
 from badge.samplers.topk import topk_by
 from parted_pool import DONE, N, halves, on_disk
 
+pytest.importorskip("ray", reason="Ray is not installed")
 #: Rows of a segment where shards are in this process: the work of some strategies grows with the square of the rows.
 SEGMENT = 512
 

@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-import ray
 import torch
 
 import badge.cluster
 from badge import errors
 from badge.cluster import session
 from badge.errors import ClusterError, MissingExtraError
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 LOCAL = """
 import functools, os, sys, tempfile, threading, time
