@@ -34,6 +34,32 @@ def test_every_command_and_every_extra_is_checked(check: Any, capsys: pytest.Cap
     assert set(check.WORKS) <= set(extras) and set(check.NEEDS.values()) <= set(extras)
 
 
+def test_the_oldest_versions_are_those_that_are_promised() -> None:
+    """What `make test-oldest` installs is what pyproject.toml allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    extras, tools = (
+        re.findall(rf"^OLDEST_{name} \?= (.*)$", makefile, re.MULTILINE)[0] for name in ("EXTRAS", "TOOLS")
+    )
+    text = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8")
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
+    groups = project["optional-dependencies"]
+    asked = [*project["dependencies"], *(one for extra in extras.split(",") for one in groups[extra])]
+    asked += [
+        one for one in groups["dev"] if one.split(">")[0] in {*tools.split(), "pytest", "pytest-xdist", "hypothesis"}
+    ]
+    bounds = [re.findall(r"^([\w-]+)>=([\d.]+)", one)[0] for one in asked]
+    assert len(bounds) > 20
+    assert [
+        (name, low, pinned.get(name)) for name, low in bounds if not f"{pinned.get(name)}.".startswith(f"{low}.")
+    ] == []
+
+
+def test_the_citation_has_the_day_of_the_release() -> None:
+    (day,) = re.findall(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert day in re.findall(r"^## .*$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[0]
+
+
 def test_hosted_ci_calls_the_script_and_nothing_else() -> None:
     text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert re.findall(r"run: (.*)", text) == [".ci/run"]
