@@ -47,6 +47,7 @@ def step(opened: badge.ActiveLearner, chance: random.Random, told: dict[int, int
     """One call; what it has returned from is noted in `told`."""
     pending = opened.pending
     if not len(pending):
+        opened.unskip(opened.skipped)  # what was interrupted between skip and unskip
         opened.ask(6)
         return
     id = int(pending[0])
