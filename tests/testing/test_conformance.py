@@ -14,12 +14,13 @@ import pytest
 from numpy.typing import NDArray
 
 import badge
-from badge.core.catalog import ONE_PASS
+from badge.core.catalog import ONE_PASS, names
 from badge.errors import InputError, RankError
 from badge.features import Features
 from badge.samplers import kcenter, kdpp, kmeanspp, topk
 from badge.samplers.checks import sampler
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
+from badge.strategies.bald import mean_of
 from badge.testing import check_sampler, check_strategy, kdpp_law, kmeanspp_law
 from badge.testing.checks import SMALL, made
 from badge.testing.laws import Law
@@ -74,6 +75,19 @@ REFUSES: dict[str, Any] = {"kdpp": RankError, "bait": InputError}  # above the r
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_strategies(name: str) -> None:
     check_strategy(name, STRATEGY_LAWS.get(name), REFUSES.get(name, ()))
+
+
+@pytest.mark.parametrize("name", names(lambda one: one.passes))
+def test_strategies_that_compare_answers(name: str) -> None:
+    """The second answer about each example is the first with the classes in reverse."""
+
+    def asked_twice(
+        outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: badge.Outputs | None = None
+    ) -> NDArray[np.int64]:
+        answers = [outputs, badge.Outputs(outputs.probabilities[:].flip(1), outputs.embeddings[:])]
+        return badge.strategies.get(name)(mean_of(answers), k, rng)
+
+    check_strategy(asked_twice)
 
 
 def everyone_once() -> dict[str, list[int]]:
