@@ -42,6 +42,7 @@ KMEANSPP: Without = {
     "outlines": NO_OUTLINES,
     "sketch and outlines": {"sketch_from": NEVER, **NO_OUTLINES},
     "groups by age": {"few": NEVER},
+    "newest centres first": {"newest": 0},
     "dropping decided rows": {"follow": 0.0},
 }
 KCENTER: Without = {"sketch": {"sketch_from": NEVER}, "outlines": NO_OUTLINES, "glances": {"shard.GLANCE": NEVER}}

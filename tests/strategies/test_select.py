@@ -73,7 +73,7 @@ def test_labels_change_nothing(strategy: str) -> None:
         (
             {"strategy": "coreset"},
             InputError,
-            "coreset is conditioned on the labelled examples: pass labeled=, or exclude=",
+            "coreset is conditioned on the labelled examples; pass labeled=, or exclude=",
         ),
         ({"k": 0}, InputError, "k must be"),
         ({"k": 201}, InputError, "asked for 201 of 200"),

@@ -368,7 +368,7 @@ def test_first_pick_is_uniform_and_not_the_longest() -> None:
 def test_labeled_is_needed(name: str) -> None:
     nothing: list[Any] = [None, [], np.zeros(5, dtype=bool)]
     for exclude in nothing:
-        with pytest.raises(InputError, match=r"conditioned on the labelled examples: pass labeled="):
+        with pytest.raises(InputError, match=r"conditioned on the labelled examples; pass labeled="):
             badge.select_from(OUT, 2, name, exclude=exclude)
 
 

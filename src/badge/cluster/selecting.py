@@ -74,15 +74,14 @@ def select_from(
     """
     require_ray()
     opened = _by_reference(outputs)
-    request = _request(strategy, k, len(opened), seed, labeled, exclude, bias, shards=shards)
+    request = _checked(Request.of(strategy, k, len(opened), seed, labeled, exclude, bias), shards)
     return _chosen(request, opened, shards, Resources.of(num_cpus, num_gpus, memory), address)
 
 
-def _request(strategy: str | Strategy, k: int, rows: int, *others: Any, shards: int | None) -> Request:
-    request = Request.of(strategy, k, rows, *others)
+def _checked(request: Request, shards: int | None) -> Request:
     if request.declared.reads and not request.declared.blocks:
         way_out = "declare that it reads blocks (badge.strategies.declare(blocks=True)), or use badge.select_from"
-        raise InputError(f"the strategy {strategy!r} reads the whole pool as tensors: {way_out}")
+        raise InputError(f"the strategy {request.strategy!r} reads the whole pool as tensors: {way_out}")
     if shards is not None:
         whole(shards, "shards")
     return request
@@ -171,7 +170,7 @@ def select(
     here, each = Options.of("select", ClusterOptions, options), Resources.of(num_cpus, num_gpus, memory)
     with connected(address) as ray:
         known = plan(ray, dataset, id)
-        request = _request(strategy, k, known.rows, seed, labeled, exclude, bias, shards=shards)  # said before the pass
+        request = _checked(Request.of(strategy, k, known.rows, seed, labeled, exclude, bias), shards)  # before the pass
         outputs = predict(model, known, out, id=id, workers=workers, **asdict(each), **options)
         if labeled is not None and not isinstance(labeled, Outputs):
             request = replace(request, labeled=Pass.of(model, labeled, here).outputs())

@@ -26,7 +26,7 @@ MOST_SHOWN = 1000
 POINTS, WINDOW = 60, 50
 #: at most this share of the time goes into making overviews, however many labels there are
 SHARE = 0.1
-#: seconds: an overview that takes no longer is made at once
+#: an overview that takes at most this many seconds is made at once
 NO_COST = 0.01
 #: columns of labels.csv, before the text
 COLUMNS = ["id", "label", "by", "at", "votes", "seconds", "predicted", "test", "flagged", "comments"]

@@ -89,7 +89,7 @@ class People:
             self._keep(replace(self._named[name], token=None))
 
     def find(self, given: str, form: Callable[[str], str] = str) -> Person | None:
-        """Whose token this is; with `cookie_of` as its form, whose cookie."""
+        """The person with this token; with `form=cookie_of`, the person with this cookie."""
         links, wanted = self.named or [Person(None, "admin", self._key)], given.encode()
         return next((p for p in links if p.token and hmac.compare_digest(form(p.token).encode(), wanted)), None)
 

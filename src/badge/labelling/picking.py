@@ -99,7 +99,7 @@ class Picker:
             return False
 
     def _prepare(self) -> None:
-        """Prepare the whole pool. Meanwhile batches of a large one come from a part of it."""
+        """Prepare the whole pool. Until then, the batches of a large pool come from a part of it."""
         self.learner.team.prepare()
         if not self.why and len(self._queue()) >= self.batch_size:  # the page was started again
             self._explain()

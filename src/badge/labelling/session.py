@@ -20,7 +20,7 @@ REMEMBERED = 10_000
 TRIES = 200
 #: share of the items that come from the test sample while it is mixed in
 TEST_SHARE = 0.25
-#: seconds: what the page measured is kept if it is no longer
+#: the longest time, in seconds, that is believed of what the page measured
 DAY = 86_400
 Reply = dict[str, Any]
 

@@ -214,7 +214,7 @@ class Team:
         return self._book.look(points)
 
     def ties(self) -> list[Id]:
-        """Pending ids without a majority that everybody who was to label them has answered."""
+        """Pending ids that everybody who was asked has answered, without a majority."""
         return self._book.look(lambda now: [i for i, n in now.pending.items() if len(now.votes.get(i, {})) >= n > 1])
 
     def decided(self) -> set[Id]:

@@ -80,7 +80,7 @@ class Network:
         self.takes = inputs.positional(self.model)
         self.embeddings = True if self.options.embeddings is None else self.options.embeddings
         self.labels = self.options.multilabel
-        if self.labels is None:  # then as the model's own configuration says, if it says anything
+        if self.labels is None:  # the model's own configuration may say it
             kind = getattr(getattr(self.model, "config", None), "problem_type", None)
             if kind == "regression":
                 raise ModelError("the model's config says problem_type='regression': a classifier is needed")

@@ -104,7 +104,7 @@ class Pass:
         """Run the model over the pool; `out` is a directory to write to, from where an interrupted pass stopped."""
         several = self.runner if isinstance(self.runner, Members) else None
         if several is not None and out is not None:
-            raise InputError("what several passes or models say is kept in memory: leave out= away")
+            raise InputError("what several passes or models say is kept in memory: do not pass out=")
         sink = Arrays(self.rows) if out is None else self._store(out)
         wanted, started = self.options.embeddings, time.perf_counter()
         if sink.done:
@@ -136,7 +136,7 @@ class Pass:
         if isinstance(run, Network):
             run.room = sink.room
         fixed = self.opened.loader is not None or not isinstance(self.model, nn.Module)
-        size, smaller, tried = self.size, 0 if fixed else self.size // 4, ""
+        size, tried = self.size, ""
         while True:
             some = batches.in_order(self.opened, self.encode, size, sink.done)
             try:
@@ -148,11 +148,12 @@ class Pass:
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
-                if tried or not smaller:
+                if tried or fixed or size < 4:
                     said = f"the device has no memory left{tried} ({in_short(error, 120)})"
                     raise ModelError(f"{said}: pass a smaller batch_size=, or device='cpu'") from error
-            size, tried = smaller, f", in batches of {smaller} too"
-            log.warning("out of memory: the pass goes on from row %d in batches of %d", sink.done, smaller)
+            size //= 4
+            tried = f", in batches of {size} too"
+            log.warning("out of memory: the pass goes on from row %d in batches of %d", sink.done, size)
 
     def _store(self, out: str | os.PathLike[str]) -> Store:
         identity = {

@@ -115,7 +115,7 @@ class Arrays:
 
 
 class Store:
-    """The same for a directory, a chunk at a time. Each chunk is checked before it is written."""
+    """Outputs written to a directory, a chunk at a time, with the methods of `Arrays`. Each chunk is checked before that."""
 
     def __init__(self, writer: Writer, half: bool) -> None:
         self.writer, self.half = writer, half

@@ -182,7 +182,7 @@ class Writer:
     def __init__(self, directory: str | os.PathLike[str], rows: int, identity: dict[str, str]) -> None:
         self.path = path_of(directory, "out")
         self.rows, self.identity = rows, identity
-        self.multilabel, self.missing = False, ""  # known when the first rows are
+        self.multilabel, self.missing = False, ""  # set when the first rows are written
         self.arrays: tuple[Array, Array] | None = None
         self._lock = -1
         folder_for(self.path)

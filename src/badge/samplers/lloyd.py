@@ -218,12 +218,12 @@ def _at_least(minima: Tensor, sq_norms: Tensor, error: Tensor) -> Tensor:
 def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared: bool = False) -> int:
     """The place in `rows` of the one with the least mean (squared) distance to its nearest others; the first of equals.
 
-    To sort out the nearest takes most of the time. The mean of K of the distances d is at least t − Σ (t − d)⁺ / K for any
+    Finding the nearest rows takes most of the time. The mean of K of the distances d is at least t − Σ (t − d)⁺ / K for any
     t. Only rows for which that is not above a mean that was found are sorted.
     """
     given = features.rows(rows).as_matrix()
     wide = given.double()
-    x = Rows(((wide - wide.mean(dim=0)).to(given.dtype),))
+    x = Rows(((wide - wide.mean(dim=0)).to(given.dtype),))  # from the mean: a common offset costs no precision
     sq_norms, every = x.sq_norms(), torch.arange(len(x), device=features.device)
     step = len(x) if len(x) <= WHOLE else max(8 * PROBES, STRIPE // len(x))
     room = sq_norms.new_empty(step * len(x))

@@ -83,7 +83,8 @@ class ALBL:
     def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
         check_one_label(outputs, "albl")  # it is rewarded for the one right label of an example
         if labeled is None:
-            raise InputError("albl's coreset is conditioned on the labelled examples: pass labeled= (their Outputs)")
+            way_out = "pass labeled= (their Outputs)"
+            raise InputError("albl's coreset is conditioned on the labelled examples", in_python=way_out)
         p = self.probabilities()
         self.drawn = int(rng.choice(len(self.arms), p=p))
         self.drawn_probabilities = p.tolist()

@@ -66,7 +66,7 @@ def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
             labeled = request.labeled
             if labeled is None and isinstance(left, Remaining):
                 labeled = outputs[left.excluded]
-            labeled = labeled or None  # no rows are none
+            labeled = labeled or None  # an empty set counts as no labelled examples
         ready = loaded if declared.blocks else lambda rows: rows[:]
         seen = outputs.only(declared.reads).map(lambda rows: ready(narrowed(rows, left)))
     picks = checked(request.strategy(seen, request.k, request.rng, labeled=labeled), request.k, len(left))

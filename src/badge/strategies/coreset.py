@@ -13,5 +13,6 @@ from badge.strategies.protocol import Picks, listed
 def coreset(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """Coreset (Sener & Savarese 2018): furthest-first on embeddings, conditioned on all labelled examples."""
     if labeled is None:
-        raise InputError("coreset is conditioned on the labelled examples: pass labeled= (their Outputs), or exclude=")
+        way_out = "pass labeled= (their Outputs), or exclude="
+        raise InputError("coreset is conditioned on the labelled examples", in_python=way_out)
     return samplers.kcenter(Dense.embeddings(outputs), k, rng, given=Dense.embeddings(labeled))

@@ -55,7 +55,7 @@ class Request:
         request = cls(get(strategy, bias), k, rng, left, labeled)
         if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
             name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-            raise InputError(f"{name} is conditioned on the labelled examples: pass labeled=, or exclude=")
+            raise InputError(f"{name} is conditioned on the labelled examples", in_python="pass labeled=, or exclude=")
         return request
 
     @cached_property

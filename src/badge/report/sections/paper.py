@@ -39,8 +39,11 @@ _DATA = {
 _BATCHES = (Setting("letter", "mlp", 100), Setting("svhn", "resnet18", 1000))
 
 
-class Theirs(NamedTuple):
-    """A figure of the paper: our names of it, the runs that it needs (every strategy in every setting), what is missing."""
+class Figure(NamedTuple):
+    """A figure of the paper, and the runs that it needs: every strategy in every setting.
+
+    In the index `names` holds those of ours that were drawn, and `state` says what is missing.
+    """
 
     number: int
     what: str
@@ -60,7 +63,7 @@ def section(study: Study) -> Section:
     return Section("paper", "The paper's figures and ours", WORDS, values, tables=[table])
 
 
-def figures_of_the_paper() -> Iterator[Theirs]:
+def figures_of_the_paper() -> Iterator[Figure]:
     """All 31, in their order."""
     of_data = {d: tuple(Setting(d, m, size) for m in models for size in SIZES) for d, (_, models) in _DATA.items()}
     everything = tuple(chain(*of_data.values()))
@@ -69,31 +72,31 @@ def figures_of_the_paper() -> Iterator[Theirs]:
     yield _of_samplers(1, f"{told} (the paper does not name the settings)", both)
     batches = tuple(slug(what, *setting) for what in ("log_det", "mean_norm") for setting in _BATCHES)
     three = ("badge", "kdpp", "kcenter-grad")
-    yield Theirs(2, "log-determinant and norm of the batches", batches, _BATCHES, three)
+    yield Figure(2, "log-determinant and norm of the batches", batches, _BATCHES, three)
     curves = tuple(slug("curves", *setting) for setting in everything)
-    yield Theirs(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, everything)
-    yield Theirs(4, "penalty matrix over all settings", ("penalty-all",), everything)
-    yield Theirs(5, "CDF of normalised errors over all settings", ("cdf-all",), everything)
+    yield Figure(3, "learning curves, a choice; its first is svhn · resnet18 · B = 100", curves, everything)
+    yield Figure(4, "penalty matrix over all settings", ("penalty-all",), everything)
+    yield Figure(5, "CDF of normalised errors over all settings", ("cdf-all",), everything)
     for first, kind, ending in ((6, "full", ()), (13, "zoomed", ("zoomed",))):
         for number, (data, settings) in enumerate(of_data.items(), start=first):
             names = tuple(slug("curves", *setting, *ending) for setting in settings)
-            yield Theirs(number, f"learning curves of {_DATA[data][0]}, {kind}", names, settings)
+            yield Figure(number, f"learning curves of {_DATA[data][0]}, {kind}", names, settings)
     for number, kind, what in ((20, "penalty", "penalty matrices"), (22, "cdf", "CDFs of normalised errors")):
         by_size = tuple(slug(kind, "batch size", size) for size in SIZES)
         by_model = tuple(slug(kind, "model", model) for model in ("mlp", "resnet18", "vgg11"))
-        yield Theirs(number, f"{what} by batch size", by_size, everything)
-        yield Theirs(number + 1, f"{what} by network", by_model, everything)
-    yield Theirs(24, "log-determinant and norm of the batches, with conf", batches, _BATCHES, (*three, "conf"))
+        yield Figure(number, f"{what} by batch size", by_size, everything)
+        yield Figure(number + 1, f"{what} by network", by_model, everything)
+    yield Figure(24, "log-determinant and norm of the batches, with conf", batches, _BATCHES, (*three, "conf"))
     for number, data in enumerate(_DATA, start=25):
         yield _of_samplers(number, f"{told}, {_DATA[data][0]}", tuple(s for s in both if s.data == data))
 
 
-def _of_samplers(number: int, what: str, settings: tuple[Setting, ...]) -> Theirs:
+def _of_samplers(number: int, what: str, settings: tuple[Setting, ...]) -> Figure:
     names = tuple(slug(*parts, *s) for s in settings for parts in (("samplers", "curves"), ("seconds",)))
-    return Theirs(number, what, names, settings, ("badge", "kdpp"))
+    return Figure(number, what, names, settings, ("badge", "kdpp"))
 
 
-def counterparts(results: Results, drawn: Collection[str]) -> list[Theirs]:
+def counterparts(results: Results, drawn: Collection[str]) -> list[Figure]:
     """The index: for every figure of the paper its counterparts among `drawn`, and what is missing."""
     rows = []
     for figure in figures_of_the_paper():

@@ -34,7 +34,7 @@ def sum_of_norms(sq_norms: Tensor, reach: float) -> Tensor:
     return sq_norms.double().sqrt().add_(reach).square_().mul_(1 + NORM_SLACK).add_(tiny)
 
 
-#: Rows among which those that are no centres are looked for at a time.
+#: Rows that are searched at a time for those that are not centres.
 LOOKED_AT = 2**20
 
 

@@ -97,7 +97,7 @@ class Centres:
         return [slice(max(end - size, first), end) for end in range(last, first, -size)]
 
     def in_outline(self, rows: Rows, limits: Tensor, first: int, last: int, room: Tensor) -> list[slice] | list[Tensor]:
-        """`parts`, without centres whose estimate from outlines is not below the limit of any of the rows."""
+        """`parts`, without the centres that outlines rule out for every row."""
         assert self.outlines is not None
         mine, rounding = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view)
         of_length, kept = self._of_length(mine, limits, first, last), []
@@ -113,7 +113,10 @@ class Centres:
         return [some[max(end - size, 0) : end] for end in range(len(some), 0, -size)]
 
     def _of_length(self, doubled: Tensor, limits: Tensor, first: int, last: int) -> Tensor:
-        """Centres as long as those that can be within the limit of a row: ‖c‖² − 2 ‖x‖ ‖c‖ is below it. Rounded outwards."""
+        """Centres whose length allows them to be within the limit of some row: ‖c‖² − 2 ‖x‖ ‖c‖ is below it.
+
+        The range of lengths is rounded outwards.
+        """
         norms = torch.linalg.vector_norm(doubled.double(), dim=1).mul_((1 + WIDER) / 2)
         spread = norms.square().add_(limits).clamp_(min=0).sqrt_()
         low, high = (norms - spread).amin().clamp_(min=0), (norms + spread).amax()

@@ -14,7 +14,7 @@ LONGER = 8
 
 
 def outlines_pay(rows: Rows) -> bool:
-    """Whether rows have outlines, and much shorter ones than they are."""
+    """Whether rows have two factors, the first much narrower than the second."""
     widths = [f.shape[1] for f in rows.factors]
     return len(widths) == 2 and LONGER * widths[0] <= widths[1] and rows.factors[0].device.type == "cpu"
 
