@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,19 @@ RULE = ("typiclust", "uherding")
 LOOKED_AT = ("trec-minilm", "cifar10-efficientnet")
 #: Sets with few examples of half of their classes.
 RARE = ("cifar10-efficientnet-rare", "mnist-rare")
+#: The sets whose rows are what a pretrained encoder says; the others stand for themselves.
+ENCODED = ("banking77-minilm", "cifar10-efficientnet", "svhn-efficientnet", "trec-minilm")
+#: Strategies whose seconds are not those of `badge`: grids/products.py keeps products of pairs between batches.
+KEPT_PRODUCTS = ("uherding", "maxherding", "probcover")
+#: Points of accuracy above BADGE at low, middle and high budgets: means of ten image sets with frozen encoders, from the
+#: public result files of dal-toolbox's BoSS. None of ours is DropQuery.
+PUBLISHED = {
+    "bait-binary": ("BAIT, binary", (3.6, 0.9, 0.4)),
+    "": ("DropQuery", (3.2, -0.3, -0.7)),
+    "typiclust": ("TypiClust", (2.6, -0.8, -1.2)),
+    "marg": ("margin", (-0.3, -0.3, -0.1)),
+    "rand": ("random", (-3.1, -3.0, -1.8)),
+}
 #: A rule is good enough if it is at most this many points below the best.
 TOLERANCE = 1.0
 
@@ -111,8 +124,8 @@ def _over_sets(values: dict[tuple[str, int], float], pairs: Iterable[tuple[str, 
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Half of a 95 % t interval of the mean; NaN for one value."""
-    if len(values) < 2:
+    """Half of a 95 % t interval of the mean; NaN for one value or two: of two it says nothing."""
+    if len(values) < 3:
         return math.nan
     return critical_value(len(values), 0.05) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
@@ -120,8 +133,8 @@ def half_interval(values: Sequence[float]) -> float:
 def shown(values: Sequence[float]) -> str:
     """Mean ± half a 95 % t interval.
 
-    >>> shown([1.0, 2.0, 3.0]), shown([1.0])
-    ('+2.0 ± 2.5', '+1.0')
+    >>> shown([1.0, 2.0, 3.0]), shown([1.0, 2.0])
+    ('+2.0 ± 2.5', '+1.5')
     """
     half = half_interval(values)
     return f"{np.mean(values):+.1f}" + (f" ± {half:.1f}" if math.isfinite(half) else "")
@@ -179,6 +192,14 @@ def short(found: Curves, first: str = FIRST) -> list[str]:
     return table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])
 
 
+def _how_many(found: Curves, first: str = FIRST) -> list[str]:
+    """The number of sets and seeds behind `short`."""
+    _, pairs = ranked(above_reference(found, first, BUDGETS["high (11–19)"]))
+    seeds = Counter(data for data, _ in pairs).values()
+    range_of = f"{min(seeds)} to {max(seeds)}" if len(set(seeds)) > 1 else f"{max(seeds, default=0)}"
+    return [f"Means over {len(seeds)} data sets, {range_of} seeds each; the first batch is by `{first}`."]
+
+
 def by_data(found: Curves, first: str = FIRST) -> list[str]:
     """A row per data set and budget: points above `rand` of the main strategies, paired over seeds."""
     columns = {name: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
@@ -188,24 +209,45 @@ def by_data(found: Curves, first: str = FIRST) -> list[str]:
         values = {name: by_set(columns[budget][name], pairs)[data] for name in names}
         best = max(names, key=lambda name: np.mean(values[name]))
         cells = [f"**{shown(values[n])}**" if n == best else shown(values[n]) for n in names]
-        rows.append([f"{data}, {budget.split()[0]}", *cells])
-    return table(["data set, budget", *(f"`{name}`" for name in names)], rows)
+        rows.append([f"{data}, {budget.split()[0]}", str(len(values[best])), *cells])
+    return table(["data set, budget", "seeds", *(f"`{name}`" for name in names)], rows)
 
 
 def cold_starts(found: Curves) -> list[str]:
-    """Accuracy after the first batch, by the way that it was chosen: points above a uniform first batch."""
+    """Accuracy after the first batch, by the way that it was chosen: points above a uniform first batch, and the seeds."""
     after: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     for key, values in found.items():
         after[key.data, key.seed][key.first] = float(values[0])
     rows = []
     for data in sorted({data for data, _ in after}):
+        pairs = [of for (d, _), of in after.items() if d == data and "rand" in of]
         cells = []
-        for first in FIRSTS:
-            gains = [of[first] - of["rand"] for (d, _), of in after.items() if d == data and {first, "rand"} <= set(of)]
-            alone = [of["rand"] for (d, _), of in after.items() if d == data and "rand" in of]
-            cells.append((f"{np.mean(alone):.1f} %" if first == "rand" else shown(gains)) if gains else "–")
-        rows.append([data, *cells])
+        for first in FIRSTS[1:]:
+            gains = [of[first] - of["rand"] for of in pairs if first in of]
+            cells.append(f"{shown(gains)} ({len(gains)})" if gains else "–")
+        alone = f"{np.mean([of['rand'] for of in pairs]):.1f} % ({len(pairs)})" if pairs else "–"
+        rows.append([data, alone, *cells])
     return table(["data set", *(f"`{first}`" for first in FIRSTS)], rows)
+
+
+def after_firsts(found: Curves) -> list[str]:
+    """What the first batch is still worth when RULE's strategy goes on: points above the same after a uniform first batch."""
+    runs = {k: v for k, v in found.items() if k.strategy == RULE[1]}
+    rows = []
+    for data, (name, (low, high)) in product(sorted({key.data for key in runs}), BUDGETS.items()):
+        means = {(k.first, k.seed): float(v[low : high + 1].mean()) for k, v in runs.items() if k.data == data}
+        gains = {
+            first: [
+                mean - means["rand", seed]
+                for (f, seed), mean in means.items()
+                if f == first and ("rand", seed) in means
+            ]
+            for first in FIRSTS[1:]
+        }
+        if any(gains.values()):
+            cells = [f"{shown(of)} ({len(of)})" if of else "–" for of in gains.values()]
+            rows.append([f"{data}, {name.split()[0]}", *cells])
+    return table(["data set, budget", *(f"`{first}`" for first in FIRSTS[1:])], rows) if rows else ["Not run yet."]
 
 
 def labels_saved(results: Results, first: str = FIRST) -> list[str]:
@@ -226,58 +268,75 @@ def labels_saved(results: Results, first: str = FIRST) -> list[str]:
     for name in names:
         ratios = [saved.get((data, name), math.nan) for data in sets]
         cells = [f"{r:.2f}" if math.isfinite(r) else "not reached" for r in ratios]
-        rows.append((median(ratios), [f"`{name}`", *cells, f"{median(ratios):.2f}" if median(ratios) < 9 else "–"]))
+        middle = median(math.inf if math.isnan(ratio) else ratio for ratio in ratios)
+        rows.append((middle, [f"`{name}`", *cells, f"{middle:.2f}" if math.isfinite(middle) else "not reached"]))
     return table(["strategy", *sets, "median"], [row for _, row in sorted(rows)])
 
 
 def rare_classes(results: Results, first: str = FIRST) -> list[str]:
-    """Points above `rand` on the imbalanced sets: accuracy, macro-F1 and the recall of the rare classes."""
-    rows = []
+    """Points above `rand` on each imbalanced set: accuracy, macro-F1 and the recall of the rare classes."""
     kinds = {"accuracy": "test_accuracy", "macro-F1": "macro_f1", "recall of rare classes": "rare_recall"}
-    by_kind = {
-        kind: above_reference({k: v for k, v in native(curves(results, c)).items() if k.data in RARE}, first, (4, 19))
-        for kind, c in kinds.items()
-    }
-    names, pairs = ranked(by_kind["accuracy"])
-    for name in names:
-        rows.append([f"`{name}`", *(shown([gains[name][pair] for pair in pairs]) for gains in by_kind.values())])
-    if not rows:
-        return ["No imbalanced set has runs yet."]
-    sets = ", ".join(sorted({data for data, _ in pairs}))
-    return [
-        f"Rounds 4 to 19 of {sets}, {len(pairs)} pairs; the test set is balanced.",
-        "",
-        *table(["strategy", *kinds], rows),
-    ]
+    lines = []
+    for data in RARE:
+        gains = {
+            kind: above_reference(
+                {k: v for k, v in native(curves(results, c)).items() if k.data == data}, first, (4, 19)
+            )
+            for kind, c in kinds.items()
+        }
+        names, pairs = ranked(gains["accuracy"])
+        cells = {n: [[of[n][pair] for pair in pairs] for of in gains.values()] for n in names}
+        best = sorted(names, key=lambda name: -np.mean(cells[name][-1]))
+        if pairs:
+            lines += ["", f"{data}, rounds 4 to 19, {len(pairs)} seeds; the test set is balanced:", ""]
+            lines += table(["strategy", *kinds], [[f"`{n}`", *map(shown, cells[n])] for n in best])
+    return lines[1:] or ["No imbalanced set has runs yet."]
 
 
 def batch_sizes(found: Curves) -> list[str]:
-    """Points above `rand` over the whole curve, by batch size, at one budget."""
+    """Points above `rand` over the whole curve, by batch size, at one budget; – where a strategy was not run."""
     sizes = sorted({(key.data, key.batch_size) for key, values in found.items() if len(values) != 20})
-    rows = []
-    names: list[str] = []
+    gains = {}
     for data, size in sizes:
         some = {k: v for k, v in found.items() if (k.data, k.batch_size) == (data, size) and k.first == FIRST}
         last = min((len(v) for v in some.values()), default=1) - 1
-        gains = above_reference(some, FIRST, (1, last)) if last else {}
-        ours, pairs = ranked(gains)
-        names = names or ours
-        if pairs and set(names) <= set(ours):
-            rows.append([f"{data}, B = {size:,}", *(shown([gains[n][pair] for pair in pairs]) for n in names)])
-    return table(["data set, batch", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
+        gains[data, size] = above_reference(some, FIRST, (1, last)) if last else {}
+    names = [n for n in STRATEGIES if n != REFERENCE and any(n in of for of in gains.values())]
+    rows = []
+    for (data, size), of in gains.items():
+        seeds = max((len(values) for values in of.values()), default=0)
+        cells = [shown(list(of[n].values())) if len(of.get(n, ())) >= SEEDS else "–" for n in names]
+        if seeds >= SEEDS:
+            rows.append([f"{data}, B = {size:,}", str(seeds), *cells])
+    return table(["data set, batch", "seeds", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
+
+
+def published(found: Curves, first: str = FIRST) -> list[str]:
+    """Published points above BADGE beside ours, both on frozen encoders."""
+    columns = [above_reference(found, first, rounds) for rounds in BUDGETS.values()]
+    rows = []
+    for name, (title, theirs) in PUBLISHED.items():
+        pairs = sorted(set.intersection(*(set(of[n]) for of in columns for n in ("badge", name)))) if name else []
+        sets = {data for data, _ in pairs}
+        ours = [f"{_over_sets(of[name], pairs) - _over_sets(of['badge'], pairs):+.1f}" for of in columns if pairs]
+        cells = [f"{value:+.1f} · {mine}" for value, mine in zip(theirs, ours or ["–"] * 3, strict=True)]
+        rows.append([title, f"`{name}` ({len(sets)} sets, {len(pairs)} pairs)" if name else "–", *cells])
+    return table(["published", "ours", *(f"{b.split()[0]}: published · ours" for b in BUDGETS)], rows)
 
 
 class Verdict(NamedTuple):
     """How far the rule is from the best pair of first batch and strategy on the sets that were not looked at, by budget.
 
+    `below_best` compares means over these sets; `by_set` takes the best pair of each set, which is another one each time.
     `searched` is the pair that is best on the sets that were looked at, and `off` is its largest distance on the others.
     """
 
     tested_on: list[str]
     below_best: dict[str, float]
     best: dict[str, tuple[str, str]]
+    by_set: dict[str, dict[str, float]]
     holds: bool
-    pairs: int
+    rules: list[tuple[str, str]]
     searched: tuple[str, str]
     off: float
 
@@ -292,13 +351,19 @@ def verdict(found: Curves) -> Verdict | None:
     rules = sorted(_repeated(looked_at) & _repeated(tested))
     if RULE not in rules:
         return None
-    first, second = _means(looked_at, rules), _means(tested, rules)
-    searched = max(rules, key=lambda r: float(np.mean(list(first[r].values()))))
-    best = {name: max(rules, key=lambda r: second[r][name]) for name in BUDGETS}
-    below, off = ({name: second[best[name]][name] - second[r][name] for name in BUDGETS} for r in (RULE, searched))
     sets = sorted({key.data for key in tested})
-    holds = max(below.values()) <= TOLERANCE
-    return Verdict(sets, below, best, holds, len(rules), searched, max(off.values()))
+    first, second = _means(looked_at, rules), _means(tested, rules)
+    over_sets = {rule: {name: fmean(second[rule, name].values()) for name in BUDGETS} for rule in rules}
+    searched = max(rules, key=lambda rule: fmean(fmean(first[rule, name].values()) for name in BUDGETS))
+    best = {name: max(rules, key=lambda rule: over_sets[rule][name]) for name in BUDGETS}
+    below, off = (
+        {name: over_sets[best[name]][name] - over_sets[r][name] for name in BUDGETS} for r in (RULE, searched)
+    )
+    by_set = {
+        data: {name: max(second[r, name][data] for r in rules) - second[RULE, name][data] for name in BUDGETS}
+        for data in sets
+    }
+    return Verdict(sets, below, best, by_set, max(below.values()) <= TOLERANCE, rules, searched, max(off.values()))
 
 
 def _repeated(found: Curves) -> set[tuple[str, str]]:
@@ -310,8 +375,8 @@ def _repeated(found: Curves) -> set[tuple[str, str]]:
     return {rule for rule, of in count.items() if set(of) == sets and min(of.values()) > 1}
 
 
-def _means(found: Curves, rules: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, float]]:
-    """Mean accuracy of each rule at each budget, over the data sets, from the seeds that all rules share."""
+def _means(found: Curves, rules: Sequence[tuple[str, str]]) -> dict[tuple[tuple[str, str], str], dict[str, float]]:
+    """Mean accuracy of each rule at each budget on each data set, from the seeds that all rules share."""
     runs: dict[tuple[str, str], dict[tuple[str, int], NDArray[np.float64]]] = {rule: {} for rule in rules}
     for key, values in found.items():
         if (key.first, key.strategy) in rules:
@@ -320,9 +385,8 @@ def _means(found: Curves, rules: Sequence[tuple[str, str]]) -> dict[tuple[str, s
     means = {}
     for rule, of in runs.items():
         by = {data: np.mean([of[pair] for pair in pairs if pair[0] == data], axis=0) for data, _ in pairs}
-        means[rule] = {
-            name: float(np.mean([curve[a : b + 1].mean() for curve in by.values()])) for name, (a, b) in BUDGETS.items()
-        }
+        for name, (a, b) in BUDGETS.items():
+            means[rule, name] = {data: float(curve[a : b + 1].mean()) for data, curve in by.items()}
     return means
 
 
@@ -331,15 +395,14 @@ def rule_lines(found: Curves) -> list[str]:
     said = verdict(found)
     if said is None:
         return ["Not all sets have runs yet."]
-    rows = [
-        [name, f"first `{said.best[name][0]}`, then `{said.best[name][1]}`", f"{below:.1f}"]
-        for name, below in said.below_best.items()
-    ]
-    holds = "so it is within one point everywhere" if said.holds else "so it is **not** within one point everywhere"
+    others = [f"`{first}`" for first in FIRSTS if (first, RULE[1]) in said.rules and first != RULE[0]]
     lines = [
-        f"The rule: first batch by `{RULE[0]}`, then `{RULE[1]}`. Tested on {', '.join(said.tested_on)}: at most",
-        f"{max(said.below_best.values()):.1f} points below the best of {said.pairs} pairs of first batch and strategy,",
-        f"{holds}.",
+        f"The rule: first batch by `{RULE[0]}`, then `{RULE[1]}`. Tested on {', '.join(said.tested_on)};",
+        f"{' and '.join(LOOKED_AT)} were looked at before, and the two sets with rare classes are left out.",
+        f"{len(said.rules)} pairs of first batch and strategy have two seeds on every set; `{RULE[1]}` after another",
+        f"first batch is {'among them after ' + ', '.join(others) if others else 'not among them'}.",
+        f"In the mean over these sets the rule is at most {max(said.below_best.values()):.1f} points below the best pair,",
+        f"so it is {'' if said.holds else '**not** '}within one point at each budget.",
     ]
     if said.searched != RULE:
         lines += [
@@ -347,7 +410,21 @@ def rule_lines(found: Curves) -> list[str]:
             f"then `{said.searched[1]}`, which is up to {said.off:.1f} points below the best on the others: two sets with",
             "few seeds do not tell that many pairs apart.",
         ]
-    return [*lines, "", *table(["budget", "best of all pairs", "the rule is below it by (points)"], rows)]
+    rows = [
+        [name, f"first `{said.best[name][0]}`, then `{said.best[name][1]}`", f"{below:.1f}"]
+        for name, below in said.below_best.items()
+    ]
+    single = [[data, *(f"{of[name]:.1f}" for name in BUDGETS)] for data, of in said.by_set.items()]
+    return [
+        *lines,
+        "",
+        *table(["budget", "best of all pairs, in the mean", "the rule is below it by (points)"], rows),
+        "",
+        "On one data set there is always a pair that happens to be better. The points by which the rule is below the best",
+        f"of the {len(said.rules)} on each:",
+        "",
+        *table(["data set", *BUDGETS], single),
+    ]
 
 
 def _seconds(value: float) -> str:
@@ -360,12 +437,11 @@ def _seconds(value: float) -> str:
 
 
 def seconds(results: Results) -> list[str]:
-    """The median seconds of a selection by data set: beside other work, so only orders of magnitude."""
+    """The median seconds of a selection by data set, batches of C: beside other work, so only orders of magnitude."""
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
-    column = results.column("select_seconds")
-    for run in results.runs:
-        values = column[run.rows]
-        taken[run.strategy, run.setting.data] += values[np.isfinite(values)].tolist()
+    for key, values in native(curves(results, "select_seconds")).items():
+        if key.strategy not in KEPT_PRODUCTS:
+            taken[key.strategy, key.data] += (values[np.isfinite(values)] / 100).tolist()
     sets = sorted({data for _, data in taken})
     names = [name for name in STRATEGIES if any((name, data) in taken for data in sets)]
     rows = [[f"`{n}`", *(_seconds(median(taken[n, d])) if taken.get((n, d)) else "–" for d in sets)] for n in names]
@@ -377,10 +453,13 @@ def tables(results: Results) -> dict[str, list[str]]:
     found = native(curves(results))
     balanced = {key: values for key, values in found.items() if key.data not in RARE}
     return {
-        "readme": short(balanced),
+        "readme": [*_how_many(balanced), "", *short(balanced)],
         "budgets": by_budget(balanced),
+        "encoders": by_budget({key: values for key, values in balanced.items() if key.data in ENCODED}),
+        "published": published({key: values for key, values in balanced.items() if key.data in ENCODED}),
         "data": by_data(balanced),
         "cold": cold_starts(balanced),
+        "firsts": after_firsts(balanced),
         "saved": labels_saved(results),
         "rare": rare_classes(results),
         "batches": batch_sizes(curves(results)),

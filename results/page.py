@@ -60,34 +60,57 @@ WHY = (
 #: What the cells on frozen encoders are.
 FROZEN_SETUP = (
     "A pretrained encoder is kept as it is and a linear head is trained on its embeddings: MiniLM (texts: trec,",
-    "banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn); letter's 16 columns and mnist's pixels",
-    "stand for themselves. Batches of C examples (C classes), twenty rounds. In the `rare` sets the rarest class has",
-    "one example for every 100 of the most frequent one. A run is compared with `rand` of the same first batch, data set",
-    "and seed. The weights of the image encoder come without a stated licence; neither encoder is shipped.",
-    "[What follows from this](which-strategy.md).",
+    "banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn). Two sets have no encoder: letter's 16",
+    "columns and mnist's pixels stand for themselves. Batches of C examples (C classes), twenty batches with the first.",
+    "*Low* budgets are the three batches after the first, *middle* ones the next seven, *high* ones the last nine. In the",
+    "`rare` sets the rarest class has one example for every 100 of the most frequent one. A run is compared with `rand` of",
+    "the same first batch, data set and seed. Of fewer than three seeds no interval is shown. The weights of the image",
+    "encoder come without a stated licence; neither encoder is shipped. [What follows from this](which-strategy.md).",
 )
 FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "budgets": ("Accuracy above rand by budget", ()),
+    "encoders": ("The same on the sets with an encoder", ()),
     "data": (
         "By data set",
         ("Points above `rand`, mean over seeds ± half a paired 95 % t interval; the best in bold.",),
     ),
     "saved": (
         "Share of the labels that are needed",
-        ("The labels that reach `rand`'s final accuracy, as a share of the labels that `rand` needs.",),
+        (
+            "The labels that reach `rand`'s final accuracy, as a share of the labels that `rand` needs. *Not reached* counts",
+            "as more than any number in the median.",
+        ),
     ),
     "cold": (
         "The first batch",
-        ("Accuracy after the first batch: of a uniform one, and points above it of one chosen by another strategy.",),
+        (
+            "Accuracy after a uniform first batch, and points above it after one chosen by another strategy; in brackets the",
+            "number of seeds.",
+        ),
     ),
-    "rare": ("Rare classes", ("Points above `rand`.",)),
-    "batches": ("Batch size", ("Points above `rand` over the whole curve, at one budget.",)),
+    "firsts": (
+        "What the first batch is worth later",
+        (
+            "`uherding` goes on after each first batch: points above `uherding` after a uniform one, by budget; in brackets",
+            "the number of seeds.",
+        ),
+    ),
+    "rare": ("Rare classes", ("Points above `rand`, best recall first.",)),
+    "batches": (
+        "Batch size",
+        ("From 100 to 1,100 labels in batches of B: points above `rand` over the whole curve; – was not run.",),
+    ),
     "rule": ("A rule, fixed in advance and tested on other sets", ()),
+    "published": (
+        "Published numbers beside ours",
+        ("Points above BADGE; ours over the sets with an encoder.",),
+    ),
     "seconds": (
         "Seconds of a selection",
         (
-            "Medians, taken beside other work on two cores: orders of magnitude. [The benchmarks](benchmarks.md) compare",
-            "within one run.",
+            "Medians, taken beside other work on two cores: orders of magnitude. The grid keeps products of pairs of rows",
+            "for `uherding`, `maxherding` and `probcover`, so their seconds are not those of `badge` and stand in",
+            "[the benchmarks](benchmarks.md), which compare within one run.",
         ),
     ),
 }
@@ -126,11 +149,11 @@ def write_page(to: Path, table: Path = TABLE, about: Path = ABOUT) -> None:
             path.write_text(PART.sub(lambda found: found[1] + part + found[2], text), encoding="utf-8")
 
 
-def frozen_tables(table: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str, list[str]]:
+def frozen_tables(runs: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str, list[str]]:
     """The tables of strategies on frozen encoders, by name; none if there are no runs."""
-    if not table.exists():
+    if not runs.exists():
         return {}
-    results, said = stats.load(table), json.loads(about.read_text(encoding="utf-8"))
+    results, said = stats.load(runs), json.loads(about.read_text(encoding="utf-8"))
     done, planned = _cells(results, said)
     where = "[`grids/frozen.toml`](../grids/frozen.toml)"
     return {
@@ -139,7 +162,11 @@ def frozen_tables(table: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str,
             f"{done:,} of {planned:,} planned runs ({where}) are in; the grid goes on. A run is one data set,",
             "one first batch, one strategy and one seed. Its commits: [what was run](results.md#what-was-run).",
         ],
-        "made": [f"The runs on frozen encoders were made with {_commits(said)}."],
+        "made": [
+            f"The runs on frozen encoders were made with these commits; version of the picks: {', '.join(said['picks'])}.",
+            "",
+            *table(["setting", "commits"], [[setting, ", ".join(of)] for setting, of in said["by_setting"].items()]),
+        ],
     }
 
 
