@@ -27,6 +27,8 @@ PAPER = (
     "Bounds](https://arxiv.org/abs/1906.03671), ICLR 2020"
 )
 DEEP = "Wang & Shang, A New Active Labeling Method for Deep Learning, IJCNN 2014"
+#: Where advice comes from.
+RUNS = "in [our runs](which-strategy.md) on frozen encoders"
 GREEDY = "greedy with lazy updates: up to N²·D once, memory N"
 
 ABOUT = {
@@ -37,18 +39,27 @@ ABOUT = {
         PAPER,
     ),
     "coreset": About(
-        "You want the pool covered evenly and do not trust the model's probabilities.",
+        f"You want the pool covered evenly and do not trust the model's probabilities. Below `rand` {RUNS}.",
         "at most (labels + k)·N·D",
         "Sener & Savarese, [Active Learning for Convolutional Neural Networks: A Core-Set "
         "Approach](https://arxiv.org/abs/1708.00489), ICLR 2018",
     ),
-    "conf": About("A simple baseline. Large batches are full of near-duplicates.", SCORES, DEEP),
+    "conf": About(
+        "Very rare classes, whose recall is what counts. Else a simple baseline; large batches are full of near-duplicates.",
+        SCORES,
+        DEEP,
+    ),
     "marg": About(
         "The strongest of the simple scores. Large batches hold near-duplicates: then rather `power-marg`.",
         SCORES,
         "Roth & Small, Margin-Based Active Learning for Structured Output Spaces, ECML 2006",
     ),
-    "entropy": About("A simple baseline. With many classes it follows noise in the small probabilities.", SCORES, DEEP),
+    "entropy": About(
+        "Very rare classes, whose recall is what counts. Else a simple baseline; with many classes it follows noise in the "
+        "small probabilities.",
+        SCORES,
+        DEEP,
+    ),
     "albl": About(
         "To compare with the paper: a bandit that learns which of two strategies pays off.",
         "coreset and conf together",
@@ -66,12 +77,14 @@ ABOUT = {
         "To compare with the paper: as `badge`, greedy instead of drawn.", "at most k·N·(C + D)", PAPER
     ),
     "kmeanspp": About(
-        "First batch, before any label: spread over the pool, including its edges.",
+        "First batch, before any label: spread over the pool, including its edges. No better than uniform picks on most "
+        f"sets {RUNS}: rather `typiclust`.",
         "at most k·N·D, in practice a fraction of it",
         "Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007",
     ),
     "typiclust": About(
-        "First batch, before any label: typical examples, few outliers.",
+        "First batch, before any label: typical examples, few outliers. Also for later batches, where there are no "
+        "probabilities.",
         "k-means, then N²·D / k for the neighbours",
         "Hacohen, Dekel & Weinshall, [Active Learning on a Budget: Opposite Strategies Suit High and Low "
         "Budgets](https://arxiv.org/abs/2202.02794), ICML 2022",
@@ -83,36 +96,37 @@ ABOUT = {
         "Budgets](https://arxiv.org/abs/2412.20644), ICLR 2025",
     ),
     "maxherding": About(
-        "Few labels: covers the pool, with a soft notion of near.",
+        f"Few labels and embeddings alone: covers the pool, with a soft notion of near. Next to `uherding` {RUNS}.",
         GREEDY,
         "Bae, Noh & Sutherland, [Generalized Coverage for More Robust Low-Budget Active "
         "Learning](https://arxiv.org/abs/2407.12212), ECCV 2024",
     ),
     "probcover": About(
-        "Few labels: covers as much of the pool as k balls can.",
+        f"To compare: covers as much of the pool as k balls can. Below `maxherding` at every budget {RUNS}.",
         GREEDY,
         "Yehuda, Dekel, Hacohen & Weinshall, [Active Learning Through a Covering Lens](https://arxiv.org/abs/2205.11320), "
         "NeurIPS 2022",
     ),
     "wkmeans": About(
-        "You trust the margin and want no near-duplicates.",
+        "You trust the margin and want no near-duplicates. Batches of 100 and more on a pretrained encoder that stays as it "
+        "is.",
         "10·k examples clustered into k",
         "Zhdanov, [Diverse Mini-Batch Active Learning](https://arxiv.org/abs/1901.05954), 2019",
     ),
     "bait": About(
-        "Few classes and narrow embeddings: picks by what the last layer would learn.",
+        f"Few classes and narrow embeddings: picks by what the last layer would learn. Below `uherding` {RUNS}.",
         "grows with (C·D)², and C·D may be 4,096 at most",
         "Ash, Goel, Krishnamurthy & Kakade, [Gone Fishing: Neural Active Learning with Fisher "
         "Embeddings](https://arxiv.org/abs/2106.09675), NeurIPS 2021",
     ),
     "bait-binary": About(
-        "As `bait`, where there are many classes.",
+        f"As `bait`, where there are many classes. About level with `badge` {RUNS}.",
         "N·D² at the start, then N·D for each pick",
         "Huseljic, Hahn, Herde, Rauch & Sick, [Fast Fishing: Approximating BAIT for Efficient and Scalable Deep Active Image "
         "Classification](https://arxiv.org/abs/2404.08981), ECML-PKDD 2024",
     ),
     "badge-origin": About(
-        "As `badge`, where the pool is full of easy examples and k is small.",
+        f"As `badge`, where the pool is full of easy examples and k is small. Ahead of it {RUNS}.",
         "at most k·N·(C + D), in practice a fraction of it",
     ),
     "power-marg": About(
@@ -124,7 +138,8 @@ ABOUT = {
     "power-entropy": About("As `entropy`, with some chance for every example.", SCORES, POWER),
     "power-norm": About("Longest gradients, with some chance for every example.", "N·(C + D)", POWER),
     "bald": About(
-        "The model has dropout layers (`badge.predict(model, pool, passes=20)`), or you have an ensemble (a list of models).",
+        "The model was trained with dropout (`badge.predict(model, pool, passes=20)`), or you have an ensemble (a list of "
+        f"models). With dropout on the head alone it is below `rand` {RUNS}.",
         "one pass over the pool for each answer, then N",
         "Gal, Islam & Ghahramani, [Deep Bayesian Active Learning with Image "
         "Data](https://arxiv.org/abs/1703.02910), ICML 2017",

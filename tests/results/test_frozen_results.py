@@ -208,3 +208,16 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
             assert max(means.keys() - {"uherding"}, key=lambda of: means[of]) == "wkmeans"
         if name.startswith("cifar10"):
             assert max(means.values()) < 2
+
+
+def test_the_advice_on_the_page_of_strategies_is_that_of_the_tables() -> None:
+    shown = tables(load(FROZEN))
+    budgets = numbers(shown["budgets"])
+    above = {(a, b): [x > y for x, y in zip(budgets[a], budgets[b], strict=True)] for a in budgets for b in budgets}
+    assert max(budgets["coreset"]) < 0 > max(budgets["bald"]) and all(above["maxherding", "probcover"])
+    assert all(above["badge-origin", "badge"]) and all(above["uherding", "badge"])
+    assert all(above["uherding", name].count(True) >= 2 for name in budgets if name not in ("uherding", "typiclust"))
+    fewer = cells(shown["budgets"])["bait"]
+    assert all(float(cell.split(" (")[0]) < float(cell.split(" (")[1].strip(")")) for cell in fewer[1:])
+    binary = cells(shown["published"])["BAIT, binary"][1:]
+    assert all(abs(float(cell.split(" · ")[1])) < 1.5 for cell in binary)  # "about level with badge"
