@@ -201,16 +201,26 @@ def _how_many(found: Curves, first: str = FIRST) -> list[str]:
 
 
 def by_data(found: Curves, first: str = FIRST) -> list[str]:
-    """A row per data set and budget: points above `rand` of the main strategies, paired over seeds."""
+    """A table per budget, a column per data set: points above `rand`, paired over seeds."""
     columns = {name: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
     names, pairs = ranked(columns["high (11–19)"])
-    rows = []
-    for data, budget in product(sorted({data for data, _ in pairs}), columns):
-        values = {name: by_set(columns[budget][name], pairs)[data] for name in names}
-        best = max(names, key=lambda name: np.mean(values[name]))
-        cells = [f"**{shown(values[n])}**" if n == best else shown(values[n]) for n in names]
-        rows.append([f"{data}, {budget.split()[0]}", str(len(values[best])), *cells])
-    return table(["data set, budget", "seeds", *(f"`{name}`" for name in names)], rows)
+    lines = []
+    for budget, gains in columns.items():
+        title = f"{budget.split()[0].capitalize()} budgets:"
+        lines += ["", title, "", *_beside({name: by_set(gains[name], pairs) for name in names})]
+    return lines[1:]
+
+
+def _beside(values: dict[str, dict[str, list[float]]]) -> list[str]:
+    """A row per strategy, a column per setting: mean and interval over seeds, the best of a setting in bold."""
+    settings = sorted({setting for of in values.values() for setting in of})
+    best = {s: max((n for n in values if values[n].get(s)), key=lambda n: np.mean(values[n][s])) for s in settings}
+    seeds = ["seeds", *(str(max(len(of.get(s, ())) for of in values.values())) for s in settings)]
+    rows = [
+        [f"`{n}`", *((f"**{shown(of[s])}**" if best[s] == n else shown(of[s])) if of.get(s) else "–" for s in settings)]
+        for n, of in values.items()
+    ]
+    return table(["strategy", *settings], [seeds, *rows])
 
 
 def cold_starts(found: Curves) -> list[str]:
@@ -296,19 +306,14 @@ def rare_classes(results: Results, first: str = FIRST) -> list[str]:
 def batch_sizes(found: Curves) -> list[str]:
     """Points above `rand` over the whole curve, by batch size, at one budget; – where a strategy was not run."""
     sizes = sorted({(key.data, key.batch_size) for key, values in found.items() if len(values) != 20})
-    gains = {}
+    gains: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for data, size in sizes:
         some = {k: v for k, v in found.items() if (k.data, k.batch_size) == (data, size) and k.first == FIRST}
         last = min((len(v) for v in some.values()), default=1) - 1
-        gains[data, size] = above_reference(some, FIRST, (1, last)) if last else {}
-    names = [n for n in STRATEGIES if n != REFERENCE and any(n in of for of in gains.values())]
-    rows = []
-    for (data, size), of in gains.items():
-        seeds = max((len(values) for values in of.values()), default=0)
-        cells = [shown(list(of[n].values())) if len(of.get(n, ())) >= SEEDS else "–" for n in names]
-        if seeds >= SEEDS:
-            rows.append([f"{data}, B = {size:,}", str(seeds), *cells])
-    return table(["data set, batch", "seeds", *(f"`{name}`" for name in names)], rows) if rows else ["Not run yet."]
+        for name, of in above_reference(some, FIRST, (1, last)).items() if last else ():
+            if len(of) >= SEEDS:
+                gains[name][f"{data}, B = {size}"] = list(of.values())
+    return _beside({n: gains[n] for n in STRATEGIES if n in gains and n != REFERENCE}) if gains else ["Not run yet."]
 
 
 def published(found: Curves, first: str = FIRST) -> list[str]:
