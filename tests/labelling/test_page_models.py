@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import badge
 from badge.labelling import models
-from badge.labelling.command import installed_encoder
+from badge.labelling.command import Options, _learner, installed_encoder
 from badge.labelling.models import Tables, Texts, predict_rows, reduction, spread, trainer_of
 from badge.labelling.saving import load, save_model
 from badge.labelling.session import Session
@@ -228,6 +228,23 @@ def test_an_own_trainer_and_an_encoder_of_images(tmp_path: Path, vit: str, monke
     )
     monkeypatch.chdir(tmp_path)
     assert type(trainer_of("row", 2, model="own_label_models:make")).__name__ == "LogisticRegression"
+
+
+def test_images_with_an_encoder_begin_with_typical_ones_and_go_on_by_auto(tmp_path: Path, vit: str) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    (tmp_path / "photos").mkdir()
+    for i in range(24):
+        image.new("RGB", (20, 20), (200 * (i % 2), 5 * i, 100)).save(tmp_path / "photos" / f"{i:02}.png")
+    source = open_source(tmp_path / "photos")
+    options = Options("dark,light", tmp_path / "j.jsonl", encoder=vit)
+    with _learner(source, options, ["dark", "light"], trainer_of("image", 2, vit)) as learner:
+        assert learner.strategy == "auto" and learner.team.starts_typical
+        for by_model in (False, True):
+            learner.tell(learner.ask(6), ["dark", "light"] * 3)
+            ask = next(event for event in reversed(badge.journal.read(options.journal)) if event["event"] == "ask")
+            assert ("select_seconds" in ask) == by_model and "uniform" not in ask
+    header = badge.journal.read(options.journal)[0]
+    assert (header["strategy"], header["first"]) == ("auto", "typiclust")
 
 
 def test_texts_without_words() -> None:

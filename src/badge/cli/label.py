@@ -14,7 +14,7 @@ from badge.cli.options import KNOWN, Delimiter, Encoding, Header, Strategy
 from badge.core.catalog import check_one_pass
 from badge.errors import InputError, MissingExtraError
 
-DEFAULT = "auto for up to 20,000 texts, else badge"
+DEFAULT = "auto for up to 20,000 texts, or images with --encoder; else badge"
 
 
 def label(

@@ -169,15 +169,16 @@ def _take_labels(learner: ActiveLearner, source: Source) -> str:
 def _picks_by(begun: e.Header | None, options: Options, source: Source) -> tuple[str, str | None]:
     """The strategy, and what picks the first batch: as asked, as the journal began, or what is quick enough for the page.
 
-    The first batch is of typical texts; finding them takes seconds. If several people label each item, nobody gets random
-    items meanwhile: then it is drawn at random.
+    Texts, and images with an encoder: the first batch is of typical items; finding them takes seconds once there are
+    embeddings. If several people label each item, nobody gets random items meanwhile: then it is drawn at random.
     """
     catalog.check_one_pass(options.strategy, "the page")
     if begun is not None:
         usual = str(begun.strategy)
         first = begun.first if isinstance(begun.first, str) else None
         return usual if options.strategy is None else options.strategy, first
-    ordinary = source.kind == "text" and options.per_item == 1 and options.model is None
+    embedded = source.kind == "text" or (source.kind == "image" and options.encoder not in (None, "none"))
+    ordinary = embedded and options.per_item == 1 and options.model is None
     usual = "auto" if ordinary and len(source) <= MOST_FOR_AUTO else "badge"
     first = "typiclust" if ordinary and options.strategy != "rand" else None
     return usual if options.strategy is None else options.strategy, first
