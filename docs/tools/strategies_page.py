@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import inspect
+from typing import Any, NamedTuple
 
 from badge.core.catalog import CATALOG, Spec
+from badge.strategies.protocol import Strategy
+from badge.strategies.registry import REGISTRY
 
-__all__ = ["ABOUT", "page"]
+__all__ = ["ABOUT", "OPTIONS", "options", "page"]
 
 
 class About(NamedTuple):
@@ -151,6 +154,33 @@ ABOUT = {
     ),
 }
 
+BIAS = {
+    "bias": "the gradient of the output layer's bias counts too; `badge.select(..., bias=True)` and `--bias` set it"
+}
+STRENGTH = {"strength": "the penalty λ, as a share of the embeddings' mean squared length"}
+SHARPER = {"beta": "draws in proportion to score^β"}
+#: What the options of each strategy mean. Names and defaults are read from the code.
+OPTIONS = {
+    "badge": BIAS,
+    "albl": {
+        "rounds": "how many batches will be asked for, which sets how fast the bandit moves",
+        "p_min": "least probability of an arm, `None`: by the paper's formula",
+        "delta": "δ of that formula",
+    },
+    "kdpp": BIAS,
+    "kcenter-grad": BIAS,
+    "typiclust": {"squared": "distances are squared before they are averaged, as in the authors' code"},
+    "probcover": {"delta": "radius δ of the balls, `None`: by the paper's rule"},
+    "wkmeans": {"beta": "the β·k smallest margins are clustered, `math.inf`: the whole pool"},
+    "bait": STRENGTH,
+    "bait-binary": STRENGTH,
+    "badge-origin": BIAS,
+    "power-marg": SHARPER,
+    "power-entropy": SHARPER,
+    "power-norm": SHARPER,
+    "power-bald": SHARPER,
+}
+
 TOP = """\
 # Every strategy
 
@@ -169,9 +199,33 @@ guess were the label: long where the model is unsure. *k-means++* draws examples
 *furthest-first* takes the one that is furthest, a *k-DPP* prefers sets that span a large volume. In the costs N is the size
 of the pool, C the number of classes, D the width of the embeddings and k the size of the batch.
 
+**The options.** In Python, `functools.partial` sets them: what it gives stands in place of the name. `albl` has a memory and
+is made by `badge.strategies.ALBL(rounds=20)`.
+
+```python
+from functools import partial
+
+import numpy as np
+
+import badge
+
+rng = np.random.default_rng(0)
+out = badge.Outputs.from_logits(rng.normal(size=(200, 3)), rng.normal(size=(200, 8)))
+wider = partial(badge.strategies.get("wkmeans"), beta=20.0)
+print(badge.select_from(out, k=5, strategy=wider))
+```
+
 `badge strategies` prints the short form of this page.
 
 """
+
+
+def options(name: str) -> dict[str, Any]:
+    """The options of a strategy with their defaults, from its signature; of one with memory, from its class."""
+    strategy = REGISTRY[name]
+    usual = () if isinstance(strategy, type) else inspect.signature(Strategy.__call__).parameters
+    of = inspect.signature(strategy).parameters.values()
+    return {one.name: one.default for one in of if one.name not in usual}
 
 
 def reads(row: Spec) -> str:
@@ -198,6 +252,8 @@ def section(row: Spec) -> str:
         f"- **Reads:** {reads(row)}.",
         f"- **Cost:** {about.cost}.",
     ]
+    said = [f"`{one}={default!r}`: {OPTIONS[row.name][one]}" for one, default in options(row.name).items()]
+    lines += [f"- **Options:** {'; '.join(said)}."] * bool(said)
     return "\n".join(lines + [f"- **Source:** {about.paper or row.source}."] * bool(about.paper or row.source)) + "\n"
 
 

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -133,6 +134,17 @@ def test_strategies_past_the_paper(known: str, nodes: Any, tmp_path: Path) -> No
         options: dict[str, Any] = {"k": 8, "seed": 5, "strategy": strategy, **rest}
         picks = badge.cluster.select_from(few, shards=2, **options)
         assert picks.tolist() == badge.select_from(few[:], **options).tolist(), strategy
+
+
+def test_a_strategy_with_options(nodes: Any, tmp_path: Path) -> None:
+    """A partial reads what its strategy reads: one that declares nothing would be refused."""
+    few = on_disk(tmp_path / "parts", 1_500, 600)
+    cases: dict[str, dict[str, Any]] = {"uherding": {}, "bait-binary": {"strength": 0.5}, "power-marg": {"beta": 2.0}}
+    for name, given in cases.items():
+        strategy = partial(badge.strategies.get(name), **given)
+        options: dict[str, Any] = {"k": 8, "seed": 5, "strategy": strategy, "exclude": DONE[:50]}
+        picks = badge.cluster.select_from(few, shards=2, **options)
+        assert picks.tolist() == badge.select_from(few[:], **options).tolist(), name
 
 
 @pytest.mark.parametrize("function", [badge.cluster.predict, badge.cluster.select, badge.cluster.select_from])

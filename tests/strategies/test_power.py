@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ DOUBT = 1 - (P[:, 0] - P[:, 1])
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
 def test_the_law(beta: float) -> None:
-    strategy = Power(lambda outputs: torch.from_numpy(DOUBT), beta)
+    strategy = partial(Power(lambda outputs: torch.from_numpy(DOUBT)), beta=beta)
     counts = tally(lambda rng: strategy(OUT, 2, rng), 4_000, seed=1)
     assert chi_square(counts, law_of(DOUBT**beta, 2)) > ACCEPTED
     assert chi_square(counts, law_of(DOUBT ** (1.5 * beta + 0.1), 2)) < REJECTED
@@ -51,4 +52,4 @@ def test_the_scores() -> None:
 
 def test_beta_is_positive() -> None:
     with pytest.raises(InputError, match="beta"):
-        Power(gradient_norm, beta=0)
+        power_norm(OUT, 2, np.random.default_rng(0), beta=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
@@ -12,16 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import badge
 from badge import strategies
 from badge.core import catalog
 from badge.core.rows import Remaining
-from badge.errors import InputError
+from badge.errors import InputError, JournalError
+from badge.learner.opening import describe
 from badge.outputs import Outputs
 from badge.strategies.choose import choose
+from badge.strategies.coverage import uherding
 from badge.strategies.protocol import REGISTRY, Declaration, Stateful, declaration, declare
 from badge.strategies.request import Request
+from badge.strategies.uncertainty import power_marg
 
 core_rows = importlib.import_module("badge.core.rows")
 
@@ -116,6 +121,69 @@ def test_a_strategy_is_given_what_it_reads(
         assert labeled is None
     else:  # one that says nothing of labelled examples is given them
         assert labeled is not None and torch.equal(labeled.probabilities, OUT.probabilities[:9])
+
+
+PARTIALS: list[tuple[str, dict[str, Any]]] = [
+    ("uherding", {}),
+    ("bait-binary", {"strength": 0.5}),
+    ("power-marg", {"beta": 2.0}),
+    ("badge", {"bias": True}),
+    ("wkmeans", {"beta": 2.0}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), PARTIALS)
+def test_a_partial_declares_what_its_strategy_declares(name: str, options: dict[str, Any]) -> None:
+    plain: Any = strategies.get(name)
+    twice = functools.partial(functools.partial(plain, **options), **options)
+    assert declaration(functools.partial(plain, **options)) == declaration(twice) == declaration(plain)
+    said = declare(reads={"embeddings"})(functools.partial(plain, **options))
+    assert declaration(said).reads == {"embeddings"}  # what the partial declares itself comes first
+
+
+@pytest.mark.parametrize("name", ["uherding", "bait-binary", "power-marg"])
+def test_a_partial_is_given_what_its_strategy_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In select and in a learner: the columns that are read, as rows that stay where they are, and the labelled outputs."""
+    monkeypatch.setattr(core_rows, "CHUNK_BYTES", 8)  # so that the pool counts as large
+    declared, seen = declaration(strategies.get(name)), list[Any]()
+
+    @declare(**vars(declared))
+    def watched(outputs: Outputs, k: int, rng: Any, labeled: Outputs | None = None, note: int = 0) -> Any:
+        columns = [one for one in ("probabilities", "embeddings") if getattr(outputs, f"has_{one}")]
+        seen.append(({one: type(getattr(outputs, one)) for one in columns}, labeled is not None))
+        return np.arange(k)
+
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    for strategy in (watched, functools.partial(watched, note=1)):
+        badge.select(torch.nn.Linear(3, 3), x, 4, strategy=strategy, exclude=range(9))
+        with badge.ActiveLearner(x, LogisticRegression(), classes=2, strategy=strategy, seed=0) as learner:
+            learner.tell(range(6), [0, 1] * 3, unasked=True)
+            learner.ask(4)
+    assert seen[:2] == seen[2:] and len(seen) == 4
+    for columns, labeled in seen:
+        assert set(columns) == declared.reads and labeled == (declared.labeled != "no")
+        assert torch.Tensor not in columns.values()
+
+
+def test_a_partial_in_a_journal_is_named_by_its_function_and_options(tmp_path: Path) -> None:
+    """An address in memory would be another in each process."""
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    options: dict[str, Any] = {"classes": 2, "seed": 0, "journal": tmp_path / "j.jsonl"}
+
+    def strategy(beta: float) -> Any:
+        return functools.partial(power_marg, beta=beta)
+
+    with badge.ActiveLearner(x, LogisticRegression(), strategy=strategy(2.0), **options) as learner:
+        learner.tell(range(6), [0, 1] * 3, unasked=True)
+        first = learner.ask(4).tolist()
+    header = badge.journal.read(options["journal"])[0]["strategy"]
+    assert header["class"] == "badge.strategies.uncertainty.Power"
+    assert header["parameters"] == {"score": "badge.strategies.uncertainty.doubt", "beta": "2.0"}
+    with badge.ActiveLearner(x, LogisticRegression(), strategy=strategy(2.0), **options) as again:
+        assert again.pending.tolist() == first
+    with pytest.raises(JournalError, match="its strategy is"):
+        badge.ActiveLearner(x, LogisticRegression(), strategy=strategy(3.0), **options)
+    assert describe(functools.partial(uherding)) == describe(uherding) == "badge.strategies.coverage.uherding"
 
 
 def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:

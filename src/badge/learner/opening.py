@@ -17,6 +17,7 @@ from badge.journal.schema import object_of, typed
 from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
+from badge.strategies.protocol import unwrapped
 
 #: fields whose names are not plain words
 IN_WORDS = {"classes": "set of classes", "initial": "set of initial labels", "first": "strategy of the first batch"}
@@ -178,15 +179,23 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
 
 
 def describe(strategy: Any) -> str | dict[str, Any]:
-    """A strategy for a journal: its name, or its class and parameters."""
+    """A strategy for a journal: its name, or its class or function and parameters."""
+    strategy, parameters = unwrapped(strategy)
     if isinstance(strategy, str):
         return str(strategy)  # numpy's too
-    if hasattr(strategy, "__qualname__"):
-        return f"{strategy.__module__}.{strategy.__qualname__}"
-    kind = type(strategy)
-    names = [name for name in inspect.signature(kind).parameters if hasattr(strategy, name)]
-    parameters = {name: repr(getattr(strategy, name)) for name in names}
-    return {"class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+    kind = strategy if hasattr(strategy, "__qualname__") else type(strategy)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if kind is not strategy:
+        of = inspect.signature(kind).parameters
+        parameters = {one: getattr(strategy, one) for one in of if hasattr(strategy, one)} | parameters
+    elif not parameters:
+        return name
+    return {"class": name, "parameters": {one: _by_name(value) for one, value in parameters.items()}}
+
+
+def _by_name(value: Any) -> str:
+    """A parameter as text; the address that a function's repr shows is another in the next process."""
+    return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else repr(value)
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:

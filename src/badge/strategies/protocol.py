@@ -7,11 +7,13 @@ A strategy declares three things, so that nothing else is computed, gathered or 
     labeled  whether it is given the `Outputs` of the labelled examples: "no", "if any", or "required"
 
 One that declares nothing is given everything: tensors of both, and the labelled outputs if there are any. With `blocks` a
-pool on disk stays on disk, and `[:]` makes a tensor of all rows.
+pool on disk stays on disk, and `[:]` makes a tensor of all rows. A `functools.partial` of a strategy, which sets its options,
+declares what the strategy declares.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
@@ -124,7 +126,7 @@ def declaration(strategy: Any) -> Declaration:
     """What a strategy declares by attributes of the object or its class; without them, that it reads everything.
 
     Args:
-        strategy: any strategy.
+        strategy: any strategy, or a `functools.partial` of one.
 
     Returns:
         A `Declaration`: `reads`, `blocks`, `labeled`.
@@ -134,7 +136,25 @@ def declaration(strategy: Any) -> Declaration:
     'no'
     """
     said = {name: getattr(strategy, name) for name in ("reads", "blocks", "labeled") if hasattr(strategy, name)}
-    return Declaration(**said)
+    return declaration(strategy.func) if not said and isinstance(strategy, partial) else Declaration(**said)
+
+
+def unwrapped(strategy: Any) -> tuple[Any, dict[str, Any]]:
+    """The strategy that a `functools.partial` calls, and the options that it sets.
+
+    >>> unwrapped(partial(len, beta=2))
+    (<built-in function len>, {'beta': 2})
+    """
+    options: dict[str, Any] = {}
+    while isinstance(strategy, partial):
+        strategy, options = strategy.func, {**strategy.keywords, **options}
+    return strategy, options
+
+
+def title(strategy: Any) -> str:
+    """What a strategy is called in messages: its name, or that of its function or class."""
+    strategy, _ = unwrapped(strategy)
+    return strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
 
 
 def check_one_label(outputs: Outputs, strategy: str) -> None:

@@ -9,7 +9,7 @@ from badge.core.importing import imported
 from badge.core.numbers import flag
 from badge.errors import InputError
 from badge.strategies import albl, auto, bait, bald, cold, coreset, coverage, gradient, uncertainty, wkmeans  # noqa: F401
-from badge.strategies.protocol import REGISTRY, Strategy, declaration, declare
+from badge.strategies.protocol import REGISTRY, Strategy, title
 
 #: The names of all strategies.
 NAMES = list(STRATEGIES)
@@ -48,7 +48,7 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
         return strategy
     check_bias(name, "bias" in inspect.signature(strategy).parameters)
     with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
-    return declare(**vars(declaration(strategy)))(with_bias)
+    return with_bias
 
 
 def _check_own(name: object, strategy: object) -> None:
@@ -62,5 +62,5 @@ def _check_own(name: object, strategy: object) -> None:
     try:
         takes.bind(None, 1, None, labeled=None)
     except TypeError:
-        shown = name if isinstance(name, str) else getattr(strategy, "__name__", type(strategy).__name__)
+        shown = name if isinstance(name, str) else title(strategy)
         raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None

@@ -14,7 +14,7 @@ from badge.core.rng import generator
 from badge.core.rows import Listed, Remaining
 from badge.errors import InputError
 from badge.samplers.checks import check_k
-from badge.strategies.protocol import Declaration, Strategy, declaration
+from badge.strategies.protocol import Declaration, Strategy, declaration, title
 from badge.strategies.registry import get
 
 
@@ -54,8 +54,8 @@ class Request:
             raise InputError(f"asked for {k} of {n} candidates: {rows} in the pool, {rows - n} excluded")
         request = cls(get(strategy, bias), k, rng, left, labeled)
         if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
-            name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-            raise InputError(f"{name} is conditioned on the labelled examples", in_python="pass labeled=, or exclude=")
+            what = f"{title(strategy)} is conditioned on the labelled examples"
+            raise InputError(what, in_python="pass labeled=, or exclude=")
         return request
 
     @cached_property

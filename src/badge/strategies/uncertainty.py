@@ -121,15 +121,14 @@ class Power:
     """
 
     score: Callable[[Outputs], Tensor]
-    beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        positive(self.beta, "beta")
-
-    def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
+    def __call__(
+        self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, beta: float = 1.0
+    ) -> Picks:
+        scale = 1 / positive(beta, "beta")
         scores = self.score(outputs).double().numpy(force=True)
         with np.errstate(divide="ignore"):  # log 0 = −∞: last
-            return samplers.topk(np.log(scores.clip(min=0)) + rng.gumbel(scale=1 / self.beta, size=len(scores)), k, rng)
+            return samplers.topk(np.log(scores.clip(min=0)) + rng.gumbel(scale=scale, size=len(scores)), k, rng)
 
 
 def gradient_norm(outputs: Outputs) -> Tensor:
