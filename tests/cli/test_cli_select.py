@@ -88,6 +88,52 @@ def test_csv_and_json_say_why(run: Any) -> None:
     assert page["mean_norm"] == pytest.approx(why.mean_norm)
 
 
+@pytest.mark.parametrize("strategy", ["uherding", "maxherding", "probcover", "bait", "bait-binary", "auto"])
+def test_csv_and_json_say_what_each_pick_added(strategy: str, run: Any) -> None:
+    """With the strategy's seed, excluded rows and labelled examples; `badge.explain` is tested against plain loops."""
+    Path("done.txt").write_text("0\n1\n2\n3\n")
+    np.save("lp.npy", P[:9])
+    np.save("lz.npy", Z[:9] + 1)
+    labeled = badge.Outputs(P[:9], Z[:9] + 1)
+    files = ("--labeled-probabilities", "lp.npy", "--labeled-embeddings", "lz.npy")
+    exclude = ("--exclude", "done.txt")
+    cases: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (exclude, {"exclude": [0, 1, 2, 3]}),
+        (files, {"labeled": labeled}),
+        ((*files, *exclude), {"labeled": labeled, "exclude": [0, 1, 2, 3]}),
+    ]
+    if strategy != "auto":
+        cases.append(((), {}))
+    for said, options in cases:
+        given = ("-k", 6, "--seed", 3, "--strategy", strategy, *said)
+        picks = badge.select_from(OUT, 6, strategy, 3, **options)
+        gain = badge.explain(OUT, picks, strategy, seed=3, **options).gain
+        assert gain is not None
+        code, table, error = run(*given, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(table)))
+        assert code == 0 and "objective" not in error and [int(row["position"]) for row in rows] == picks.tolist()
+        np.testing.assert_allclose([float(row["gain"]) for row in rows], gain)
+        page = json.loads(run(*given, "--format", "json")[1])
+        np.testing.assert_allclose([pick["gain"] for pick in page["picks"]], gain)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "line"),
+    [
+        ("badge", "note: badge has no objective that each pick adds to: there is no gain"),
+        ("wkmeans", "note: wkmeans has no objective that each pick adds to: there is no gain"),
+        (
+            "auto",
+            "note: auto picks the first batch by typiclust, which has no objective that each pick adds to: there is",
+        ),
+    ],
+)
+def test_one_line_says_that_there_is_no_gain(strategy: str, line: str, run: Any) -> None:
+    code, table, error = run("-k", 6, "--strategy", strategy, "--format", "csv")
+    assert code == 0 and "gain" not in table and line in " ".join(error.split())
+    assert "gain" not in "".join(run("-k", 6, "--strategy", strategy)[1:])
+
+
 BAD: list[tuple[list[object], str]] = [
     (["-k", 61], "asked for 61 of 60"),
     (["-k", 0], "k"),

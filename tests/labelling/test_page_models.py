@@ -110,6 +110,16 @@ def _picked_by_a_model(session: Session, first: int) -> Callable[[], bool]:
     )
 
 
+def test_gains_of_picks_from_the_part(small_part: None) -> None:
+    """What each pick added to the objective on the part, while the rest of the pool is not prepared."""
+    learner = badge.ActiveLearner(TEXTS, Texts(2), classes=["bad", "good"], seed=0, strategy="auto")
+    learner.tell(range(30), ["bad", "good"] * 15, unasked=True)
+    learner.team.ask(6)
+    why = learner.explain()
+    assert learner._part is not None and int(why.coverage.sum()) == len(learner._part.places) < 200
+    assert why.gain is not None and (why.gain > 0).all() and (np.diff(why.gain) <= 1e-9).all()
+
+
 @pytest.mark.parametrize("answers_before", [0, 8])
 def test_a_model_picks_from_the_part_before_the_whole_pool_is_prepared(
     small_part: None, answers_before: int, monkeypatch: pytest.MonkeyPatch

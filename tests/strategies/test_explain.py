@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import badge
+from badge.core.rng import derive
 from badge.errors import InputError
 from badge.features.kinds import unit_rows
-from badge.strategies.coverage import pure_radius
+from badge.samplers.kernels import Ball, Gauss
+from badge.samplers.plain import plain_covered, plain_variance
+from badge.strategies.bait import bait_binary
+from badge.strategies.coverage import probcover, pure_radius
+from badge.strategies.uncertainty import doubt
+from badge.strategies.wkmeans import wkmeans
+from badge.training import Frozen
 
 
 def example(n: int = 30, c: int = 3, d: int = 4, seed: int = 0) -> badge.Outputs:
@@ -108,48 +117,124 @@ def test_bad_ids() -> None:
         badge.explain(example(), [0.5])
 
 
-def test_what_each_pick_added_to_the_objective() -> None:
-    """The gains of greedy picks fall, and they sum to the value of the batch."""
-    rng = np.random.default_rng(0)
-    out = badge.Outputs.from_logits(2 * rng.normal(size=(120, 3)), rng.normal(size=(120, 5)))
-    done, pool = out[:10], out[10:]
-    x, given = (
-        z.embeddings.numpy() / np.linalg.norm(z.embeddings.numpy(), axis=1, keepdims=True) for z in (pool, done)
-    )
-    picks = badge.select_from(pool, 8, "maxherding", labeled=done)
-    why = badge.explain(pool, picks, strategy="maxherding", labeled=done)
-    kernel = np.exp(-((x[:, None] - np.concatenate([given, x[picks]])[None]) ** 2).sum(axis=2))
-    value = kernel.max(axis=1).sum() - kernel[:, :10].max(axis=1).sum()
-    assert why.gain is not None and why.gain.sum() == pytest.approx(value, rel=1e-5)
-    assert (np.diff(why.gain) <= 1e-9).all() and why.rows()[0]["gain"] == why.gain[0]
-    p, h = pool.probabilities.double().numpy(), pool.embeddings.double().numpy()
-    z = np.sqrt(p.max(axis=1) * (1 - p.max(axis=1)))[:, None] * h
-    penalty = 0.01 * (h**2).sum(axis=1).mean() * np.eye(5)
-    left = [np.trace(np.linalg.inv(penalty + z[picks[:i]].T @ z[picks[:i]]) @ z.T @ z / 110) for i in range(9)]
-    added = badge.explain(pool, picks, strategy="bait-binary").gain
-    np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
-    a = np.sqrt(p)[:, :, None] * (np.eye(3) - p[:, None, :])
-    v = np.einsum("nyc,nd->nycd", a, h).reshape(110, 3, 15)
-    penalty = 0.01 * (h**2).sum(axis=1).mean() * np.eye(15)
-    gram = [np.einsum("nya,nyb->ab", v[rows], v[rows]) for rows in (picks[:i] for i in range(9))]
-    left = [np.trace(np.linalg.inv(penalty + g) @ np.einsum("nya,nyb->ab", v, v) / 110) for g in gram]
-    added = badge.explain(pool, picks, strategy="bait").gain
-    np.testing.assert_allclose(added, -np.diff(left), rtol=1e-4)  # type: ignore[arg-type]
-    assert badge.explain(pool, picks).gain is None and "gain" not in badge.explain(pool, picks).rows()[0]
-    with pytest.raises(InputError, match="maxherding, uherding, probcover, bait and bait-binary, not for 'badge'"):
-        badge.explain(pool, picks, strategy="badge")
+def blocks(out: badge.Outputs, binary: bool) -> np.ndarray:
+    """The rows V of the last layer's Fisher information, as in BAIT's paper."""
+    p, h = out.probabilities.double().numpy(), out.embeddings.double().numpy()
+    if binary:
+        return (np.sqrt(p.max(axis=1) * (1 - p.max(axis=1)))[:, None] * h)[:, None]
+    a = np.sqrt(p)[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
+    return np.einsum("nyc,nd->nycd", a, h).reshape(len(p), p.shape[1], -1)
 
 
-def test_the_share_of_the_pool_that_each_pick_of_probcover_newly_covers() -> None:
-    """With seed 0 the radius is that of the picks: shares fall as they are greedy, and they sum to what the balls hold."""
+def by_hand(
+    name: str, pool: badge.Outputs, done: badge.Outputs | None, picks: Any, seed: Any = 0, strength: float = 0.01
+) -> np.ndarray:
+    """By how much each pick raises the objective of its strategy, from the objective's value before and after."""
+    picks = np.asarray(picks)
+    if "bait" in name:
+        binary, penalty = name == "bait-binary", strength * float(pool.embeddings.double().square().sum(dim=1).mean())
+        v, known = blocks(pool, binary), None if done is None else blocks(done, binary)
+        return -np.diff([plain_variance(v, known, picks[:i], len(picks), penalty) for i in range(len(picks) + 1)])
+    x, given = unit_rows(pool.embeddings), None if done is None else unit_rows(done.embeddings)
+    kernel: Gauss | Ball = Gauss(1.0)
+    weights = None
+    if name == "probcover":
+        kernel = Ball(pure_radius(x, pool.classes, np.random.default_rng(seed)))
+        weights = torch.full((len(x),), 1 / len(x))
+    elif name in ("uherding", "auto") and given is not None:
+        kernel, weights = Gauss(float(torch.pdist(given.as_matrix().double()).min())), doubt(pool)
+    return np.diff([plain_covered(x, picks[:i], kernel, weights, given) for i in range(len(picks) + 1)])
+
+
+WITH_GAINS = ["maxherding", "uherding", "probcover", "bait", "bait-binary", "auto"]
+
+
+@pytest.fixture
+def parts() -> tuple[badge.Outputs, badge.Outputs]:
+    """Labelled examples and a pool."""
     rng = np.random.default_rng(0)
     out = badge.Outputs.from_logits(2 * rng.normal(size=(120, 3)), rng.normal(size=(120, 5)))
-    done, pool = out[:10], out[10:]
-    picks = badge.select_from(pool, 8, "probcover", labeled=done, seed=0)
-    added = badge.explain(pool, picks, strategy="probcover", labeled=done).gain
-    x, given = unit_rows(pool.embeddings), unit_rows(done.embeddings)
-    delta = pure_radius(x, 3, np.random.default_rng(0))
-    held = torch.cdist(x.as_matrix(), torch.cat([given.as_matrix(), x.as_matrix()[picks]])) < delta
-    shares = [float(held[:, : 10 + i].any(dim=1).double().mean()) for i in range(9)]
-    np.testing.assert_allclose(added, np.diff(shares), atol=1e-12)  # type: ignore[arg-type]
-    assert added is not None and (np.diff(added) <= 1e-12).all() and 0 < added.sum() < 1
+    return out[:10], out[10:]
+
+
+@pytest.mark.parametrize("name", WITH_GAINS)
+@pytest.mark.parametrize("known", ["labeled", "exclude", "none"])
+@pytest.mark.parametrize("seed", [0, 5])
+def test_what_each_pick_added_to_the_objective(
+    name: str, known: str, seed: int, parts: tuple[badge.Outputs, badge.Outputs]
+) -> None:
+    """Of the pool that the strategy saw: without the excluded rows, which count as labelled."""
+    done, pool = parts
+    options: dict[str, Any] = {"strategy": name, "seed": seed}
+    if known == "none":
+        if name == "auto":
+            return
+        picks = badge.select_from(pool, 8, **options)
+        why, expected = badge.explain(pool, picks, **options), by_hand(name, pool, None, picks, seed)
+    elif known == "labeled":
+        picks = badge.select_from(pool, 8, labeled=done, **options)
+        why = badge.explain(pool, picks, labeled=done, **options)
+        expected = by_hand(name, pool, done, picks, seed)
+    else:
+        gone = np.arange(0, 110, 11)
+        left = np.setdiff1d(np.arange(110), gone)
+        picks = badge.select_from(pool, 8, exclude=gone, **options)
+        why = badge.explain(pool, picks, exclude=gone, **options)
+        expected = by_hand(name, pool[left], pool[gone], np.searchsorted(left, picks), seed)
+    assert why.gain is not None
+    np.testing.assert_allclose(why.gain, expected, rtol=1e-4, atol=1e-6)
+    assert why.rows()[0]["gain"] == why.gain[0] and (expected > 0).all()
+    if "bait" not in name:  # backward steps leave no order by gain
+        assert (np.diff(why.gain) <= 1e-9).all()
+
+
+def test_gains_by_options_of_the_strategy(parts: tuple[badge.Outputs, badge.Outputs]) -> None:
+    done, pool = parts
+    strategy = partial(bait_binary, strength=0.5)
+    picks = badge.select_from(pool, 8, strategy, labeled=done)
+    added = badge.explain(pool, picks, strategy, done).gain
+    np.testing.assert_allclose(added, by_hand("bait-binary", pool, done, picks, strength=0.5), rtol=1e-4)  # type: ignore[arg-type]
+    wide = badge.explain(pool, [0, 1, 2], partial(probcover, delta=3.0)).gain
+    assert wide is not None and wide.tolist() == [1, 0, 0]  # the first ball holds everything
+
+
+def test_strategies_without_an_objective_are_named(parts: tuple[badge.Outputs, badge.Outputs]) -> None:
+    done, pool = parts
+    assert badge.explain(pool, [1]).gain is None and "gain" not in badge.explain(pool, [1]).rows()[0]
+    for strategy, name in (("badge", "badge"), ("coreset", "coreset"), (partial(wkmeans, beta=2), "wkmeans")):
+        with pytest.raises(InputError, match=rf"^{name} has no objective that each pick adds to: leave strategy out$"):
+            badge.explain(pool, [1], strategy)
+    first = "auto picks the first batch by typiclust, which has no objective that each pick adds to: leave strategy out"
+    with pytest.raises(InputError, match=f"{first}, or give the labelled examples"):
+        badge.explain(pool, [1], "auto")
+    assert badge.explain(pool, [1], "auto", done).gain is not None
+    with pytest.raises(InputError, match="ids holds 3, which exclude holds too"):
+        badge.explain(pool, [1, 3], "uherding", exclude=[3, 4])
+    with pytest.raises(InputError, match=r"labeled must be badge\.Outputs of the labelled examples, not list"):
+        badge.explain(pool, [1], "uherding", labeled=[1])  # type: ignore[arg-type]
+
+
+def test_a_learner_knows_the_gains_of_its_last_batch() -> None:
+    """By the model, the labels and the strategy that picked it, whatever came since."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(90, 4)).astype(np.float32)
+    strategies = [*WITH_GAINS, partial(bait_binary, strength=0.5)]
+    for strategy in strategies:
+        name = strategy if isinstance(strategy, str) else "bait-binary"
+        with badge.ActiveLearner(z, Frozen(torch.nn.Identity()), classes=3, seed=3, strategy=strategy) as learner:
+            learner.tell(range(12), [0, 1, 2] * 4, unasked=True)
+            out, left = learner.outputs, learner.candidates
+            picks = learner.ask(6)
+            places = np.searchsorted(left, picks)
+            options: dict[str, Any] = {"seed": derive(3, "ask", 0)} if name == "probcover" else {}
+            options |= {} if isinstance(strategy, str) else {"strength": 0.5}
+            expected = by_hand(name, out[left], out[np.arange(12)], places, **options)
+            learner.tell(picks, [0, 1, 2] * 2)
+            assert (learner.explain([40, 41]).gain is not None) and learner.explain([40, 2]).gain is not None
+            if isinstance(strategy, str):  # an object that is not there any more is not asked
+                learner.use("marg")
+                assert learner.explain([40, 41]).gain is None  # marg has no objective
+            np.testing.assert_allclose(learner.explain().gain, expected, rtol=1e-3, atol=1e-5)  # type: ignore[arg-type]
+            learner.use("marg")
+            learner._explained = None
+            assert (learner.explain().gain is not None) == isinstance(strategy, str)

@@ -59,7 +59,9 @@ def select(
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    form: Annotated[Format, Option("--format", help="lines: a position a line. csv, json: also why.")] = Format.lines,
+    form: Annotated[
+        Format, Option("--format", help="lines: positions. csv, json: also why, and gains.")
+    ] = Format.lines,
     output: Annotated[Path | None, _file("Write here, not to standard output.", "--output", "-o")] = None,
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
@@ -107,6 +109,7 @@ def select(
     import badge
     from badge.cli.identifiers import check_ids, excluded, read_ids
     from badge.cli.pool import Pool, read_pool
+    from badge.strategies.explain import no_objective
 
     if outputs is None:
         pool = read_pool(files, named=ids is not None)
@@ -129,9 +132,14 @@ def select(
         read = read_pool(of_labeled._replace(id_column=None))
         labeled, notes, understood = read.outputs, notes + read.notes, understood + read.understood
     picks = badge.select_from(pool.outputs, k, strategy, seed, labeled, done if exclude else None, bias)
+    objective: tuple[Any, ...] = ()
+    if form is not Format.lines:
+        no_gain = no_objective(strategy, labelled=labeled is not None or len(done) > 0)
+        objective = () if no_gain else (strategy, labeled, done if exclude else None, seed)
+        gone = [*gone, f"{no_gain}: there is no gain"] if no_gain else gone
     for line in [*understood, *(f"note: {note}" for note in [*notes, *gone])]:
         print(line, file=sys.stderr)
-    why = None if form is Format.lines else badge.explain(pool.outputs, picks)
+    why = None if form is Format.lines else badge.explain(pool.outputs, picks, *objective)
     with standard_output() if output is None else replacing(output) as stream:
         if why is None:
             stream.writelines(f"{i if names is None else names[i]}\n" for i in picks.tolist())

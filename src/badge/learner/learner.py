@@ -481,7 +481,8 @@ class ActiveLearner:
             ids: ids of the pool; None: the last batch.
 
         Returns:
-            An `Explanation` with a row per id.
+            An `Explanation` with a row per id. `gain` is what each added to the objective of the strategy, with the labels of
+            then; None if the strategy has no objective.
 
         Raises:
             InputError: no model has picked a batch yet, or an id is unknown.
@@ -489,13 +490,14 @@ class ActiveLearner:
         with self._work.busy():
             if ids is not None:
                 named = self._book.ids.plain(ids)
-                return self._work.explained(self.outputs, named)
+                outputs = self.outputs
+                return self._work.explained(outputs, named, self._book.look(Snapshot))
             number, ask = self._book.look(Ledger.last_pick)
             if self._explained is None or self._explained[0] != number:
                 then = self._book.look(lambda _: Snapshot(self._book.ledger_at(ask.labels or number - 1)))
                 # the model that picked is still there, or it is trained again: the same labels and seed, the same model
                 outputs = self._work.outputs(then, keep=False)
-                self._explained = (number, self._work.explained(outputs, ask.ids))
+                self._explained = (number, self._work.explained(outputs, ask.ids, then))
             return self._explained[1]
 
     # -- the end -------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class PartWork:
         self._work = Work(rows, Ids(len(places)), trainer, whole.predict, whole.seed)
         self._work.use(whole.given)
         self._work.first = whole.first
+        self._state: Snapshot | None = None  # of the last batch
 
     def holds(self, state: Snapshot, k: int) -> bool:
         """Whether k candidates are left in the part."""
@@ -56,6 +57,7 @@ class PartWork:
         here.labeled, here.targets = self._rows(state.labeled[labeled]), state.targets[labeled]
         here.candidates = self._rows(state.candidates[np.isin(state.candidates, self.places)])
         here.test, here.stop_revision = [], state.revision
+        self._state = here
         ask = self._work.batch(here, k, True, lambda step: None)
         return replace(ask, ids=self._ids.at(self.places[self._work.ids.positions(ask.ids)]))
 
@@ -66,7 +68,9 @@ class PartWork:
         """Why the model picked these; None: no model did."""
         said = self._work.last_outputs
         rows = self._rows(self._ids.positions(ids)).tolist()
-        return None if said is None else replace(self._work.explained(said, rows), ids=self._ids.array(ids))
+        if said is None or self._state is None:
+            return None
+        return replace(self._work.explained(said, rows, self._state), ids=self._ids.array(ids))
 
     def probabilities(self, positions: IntArray) -> Tensor | None:
         """What the last model says about rows of the part."""

@@ -30,13 +30,14 @@ from badge.learner.classes import Code, one_class
 from badge.learner.ids import Ids, IntArray
 from badge.learner.ledger import Ledger
 from badge.learner.memory import changes, plain_state, restore
+from badge.learner.opening import describe
 from badge.models import predict
 from badge.models.estimator import lacks_embedding
 from badge.models.pools import take
 from badge.outputs import Outputs
 from badge.strategies import Stateful, Strategy
 from badge.strategies.choose import choose
-from badge.strategies.explain import Explanation, explain
+from badge.strategies.explain import Explanation, explain, gains
 from badge.strategies.request import Request
 from badge.training.fit import align, fit_model, is_estimator, lacks_labels, prepared
 
@@ -52,7 +53,7 @@ class Snapshot:
         self.round, self.label_round = ledger.round, ledger.label_round  # of the batch; of the model
         self.labeled, self.targets = ledger.labeled()  # positions, and what a trainer is given
         self.candidates = ledger.candidates()
-        self.memory = ledger.memory
+        self.memory, self.strategy = ledger.memory, ledger.strategy
         self.classes, self.class_count = ledger.classes, len(ledger.classes)  # some may be added while this trains
         self.revision, self.stop_revision = ledger.revision, ledger.stop_revision
         self.stop, self.test = dict(ledger.stop), list(ledger.test)
@@ -118,9 +119,27 @@ class Work:
             self._trained = (state.taught, model)
         return model
 
-    def explained(self, outputs: Outputs, ids: list[Id]) -> Explanation:
-        """Why these ids were picked, with the caller's own ids."""
-        return replace(explain(outputs, self.ids.positions(ids)), ids=self.ids.array(ids))
+    def explained(self, outputs: Outputs, ids: list[Id], state: Snapshot) -> Explanation:
+        """Why these ids were picked, with the caller's own ids; gains by the strategy and the labels of the snapshot."""
+        places = self.ids.positions(ids)
+        why = replace(explain(outputs, places), ids=self.ids.array(ids))
+        strategy = self._strategy_of(state)
+        if strategy is None:
+            return why
+        left = state.candidates if np.isin(places, state.candidates).all() else np.union1d(state.candidates, places)
+        rng = derive(self.seed, "ask", state.round)
+        request = Request(strategy, len(ids), rng, Listed(left), outputs[state.labeled])
+        return replace(why, gain=gains(request, outputs, places))
+
+    def _strategy_of(self, state: Snapshot) -> Strategy | None:
+        """The strategy in use at a snapshot; None: an object that is not the one of now."""
+        if describe(self.given) == state.strategy:
+            return self.strategy
+        return (
+            strategies.get(state.strategy)
+            if isinstance(state.strategy, str) and state.strategy in strategies.NAMES
+            else None
+        )
 
     @property
     def last_outputs(self) -> Outputs | None:

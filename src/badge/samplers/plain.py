@@ -115,6 +115,27 @@ def plain_coverage(
     return np.array(picks, dtype=np.int64)
 
 
+def plain_covered(
+    features: Features,
+    picks: NDArray[np.int64],
+    kernel: Gauss | Ball,
+    weights: Tensor | None = None,
+    given: Features | None = None,
+) -> float:
+    """What `plain_coverage` raises by each pick: Σ_j u_j max_i κ(x_i, x_j) over picks and given rows i.
+
+    >>> import badge
+    >>> plain_covered(badge.Dense([[0.0], [1.0], [9.0]]), np.array([0]), Ball(2.0))
+    2.0
+    """
+    x = features.as_matrix().double()
+    centres = [x[torch.from_numpy(picks)]] + ([] if given is None else [given.as_matrix().double()])
+    if not sum(map(len, centres)):
+        return 0.0
+    nearest = kernel(_sq_dists(x, torch.cat(centres))).amax(dim=1)
+    return float(nearest.sum() if weights is None else nearest @ weights.double())
+
+
 def plain_lloyd(
     features: Features, first: Tensor, iterations: int = 50, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -177,6 +198,24 @@ def plain_bait(
         losses = -scores(v[picks], -1)
         inverse = changed(v[picks.pop(int(np.flatnonzero(losses <= losses.min() * (1 + 1e-10))[0]))], -1)
     return np.array(picks, dtype=np.int64)
+
+
+def plain_variance(
+    blocks: NDArray[np.float64], known: NDArray[np.float64] | None, picks: Any, k: int, penalty: float
+) -> float:
+    """What `plain_bait` lowers by each pick of a batch of k: tr(M⁻¹F).
+
+    >>> plain_variance(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]), None, [0], 1, penalty=1.0)
+    0.75
+    """
+    m, done = blocks.shape[2], 0 if known is None else len(known)
+    fisher, start = np.einsum("nyi,nyj->ij", blocks, blocks), penalty * np.eye(m)
+    if known is not None:
+        seen = np.einsum("nyi,nyj->ij", known, known)
+        fisher, start = fisher + seen, start + seen / (done + k)
+    some = blocks[picks]
+    start = start + np.einsum("nyi,nyj->ij", some, some) * k / (done + k)
+    return float(np.trace(np.linalg.inv(start) @ fisher) / (len(blocks) + done))
 
 
 def _sq_dists(x: Tensor, y: Tensor) -> Tensor:

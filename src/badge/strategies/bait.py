@@ -62,11 +62,24 @@ def bait(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = Non
     return forward_backward(information, len(outputs), k, information.h.device)
 
 
-def bait_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, binary: bool) -> list[float]:
+def bait_added(
+    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, strength: float = STRENGTH
+) -> list[float]:
     """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
-    information, added = (_vectors if binary else _blocks)(outputs, len(ids), labeled, STRENGTH), []
+    return _lowered(_blocks(outputs, len(ids), labeled, strength), ids)
+
+
+def bait_binary_added(
+    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, strength: float = STRENGTH
+) -> list[float]:
+    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
+    return _lowered(_vectors(outputs, len(ids), labeled, strength), ids)
+
+
+def _lowered(information: Vectors | Blocks, ids: list[int]) -> list[float]:
+    added = []
     for i in ids:
-        added.append(float(information.scores(torch.tensor([i], device=outputs.device))))
+        added.append(float(information.scores(torch.tensor([i], device=information.inverse.device))))
         information.change(i, +1)
     return added
 

@@ -50,27 +50,35 @@ def select_from(
     """
     if not isinstance(outputs, Outputs):
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}; for a model use badge.select")
-    if labeled is not None and not isinstance(labeled, Outputs):
-        raise InputError(f"labeled must be badge.Outputs of the labelled examples, not {type(labeled).__name__}")
+    check_labeled(labeled)
     return choose(Request.of(strategy, k, len(outputs), seed, labeled, exclude, bias), outputs)
 
 
 def choose(request: Request, outputs: Outputs | None) -> NDArray[np.int64]:
     """What the strategy picks among the remaining rows of `outputs`; None is enough for one that reads nothing."""
-    declared, left, labeled = request.declared, request.left, None
-    if outputs is None or not declared.reads:
-        seen = Outputs.unread(len(left))
-    else:
-        check_one_model(outputs, request.labeled)
-        if declared.labeled != "no":
-            labeled = request.labeled
-            if labeled is None and isinstance(left, Remaining):
-                labeled = outputs[left.excluded]
-            labeled = labeled or None  # an empty set counts as no labelled examples
-        ready = loaded if declared.blocks else lambda rows: rows[:]
-        seen = outputs.only(declared.reads).map(lambda rows: ready(narrowed(rows, left)))
+    seen, labeled, left = Outputs.unread(len(request.left)), None, request.left
+    if outputs is not None and request.declared.reads:
+        seen, labeled = given_to(request, outputs)
     picks = checked(request.strategy(seen, request.k, request.rng, labeled=labeled), request.k, len(left))
     return left.positions(picks)
+
+
+def given_to(request: Request, outputs: Outputs) -> tuple[Outputs, Outputs | None]:
+    """What the strategy of a request is given: the remaining rows, as it reads them, and the labelled examples."""
+    declared, left, labeled = request.declared, request.left, None
+    check_one_model(outputs, request.labeled)
+    if declared.labeled != "no":
+        labeled = request.labeled
+        if labeled is None and isinstance(left, Remaining):
+            labeled = outputs[left.excluded]
+        labeled = labeled or None  # an empty set counts as no labelled examples
+    ready = loaded if declared.blocks else lambda rows: rows[:]
+    return outputs.only(declared.reads).map(lambda rows: ready(narrowed(rows, left))), labeled
+
+
+def check_labeled(labeled: Any) -> None:
+    if labeled is not None and not isinstance(labeled, Outputs):
+        raise InputError(f"labeled must be badge.Outputs of the labelled examples, not {type(labeled).__name__}")
 
 
 def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:

@@ -4,12 +4,14 @@ All three scale embeddings to length 1, count labelled examples as covered and p
 (`samplers/coverage.py`). They need no model before the first label, so that one strategy serves every budget.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.random import Generator
+from torch import Tensor
 
 from badge.core.numbers import positive
-from badge.core.rng import generator
 from badge.features import Dense
 from badge.features.kinds import unit_rows
 from badge.outputs import Outputs
@@ -26,6 +28,31 @@ WIDTH = 1.0
 PURE, BALLS = 0.95, 1000
 
 
+@dataclass(frozen=True)
+class Objective:
+    """Σ_j u_j max_i κ(x_i, x_j) over picks and given rows i; u is 1 where `weights` is None."""
+
+    x: Dense
+    kernel: Gauss | Ball
+    given: Dense | None
+    weights: Tensor | None = None
+
+    def picks(self, k: int, rng: Generator) -> Picks:
+        return coverage(self.x, k, rng, self.kernel, self.weights, self.given)
+
+    def added(self, ids: list[int]) -> list[float]:
+        """What each of the rows `ids`, in this order, adds to it."""
+        ones = torch.ones(len(self.x), dtype=torch.float64, device=self.x.device)
+        cover = Cover(self.x, self.kernel, ones if self.weights is None else self.weights.double())
+        if self.given is not None:
+            cover.add(self.given.rows(slice(None)).to(self.x.dtype))
+        gains = []
+        for i in ids:
+            gains.append(cover.gain(i))
+            cover.pick(i)
+        return gains
+
+
 @listed("maxherding")
 def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """MaxHerding (Bae, Noh & Sutherland 2024, "Generalized Coverage for More Robust Low-Budget Active Learning", ECCV):
@@ -36,7 +63,16 @@ def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None
     >>> maxherding(out, 2, np.random.default_rng(0)).tolist()
     [2, 3]
     """
-    return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(WIDTH), given=_given(labeled))
+    return _alike(outputs, labeled).picks(k, rng)
+
+
+def maxherding_added(outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None) -> list[float]:
+    """What each of the rows `ids`, in this order, adds to the objective."""
+    return _alike(outputs, labeled).added(ids)
+
+
+def _alike(outputs: Outputs, labeled: Outputs | None) -> Objective:
+    return Objective(unit_rows(outputs.embeddings), Gauss(WIDTH), _given(labeled))
 
 
 @listed("uherding")
@@ -54,10 +90,19 @@ def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None =
     >>> uherding(out, 1, np.random.default_rng(0), labeled=out[[0]]).tolist()
     [1]
     """
+    return _unsure(outputs, labeled).picks(k, rng)
+
+
+def uherding_added(outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None) -> list[float]:
+    """What each of the rows `ids`, in this order, adds to the objective."""
+    return _unsure(outputs, labeled).added(ids)
+
+
+def _unsure(outputs: Outputs, labeled: Outputs | None) -> Objective:
     given = _given(labeled)
     if given is None:
-        return maxherding(outputs, k, rng)
-    return coverage(unit_rows(outputs.embeddings), k, rng, Gauss(_closest(given)), doubt(outputs), given)
+        return _alike(outputs, labeled)
+    return Objective(unit_rows(outputs.embeddings), Gauss(_closest(given)), given, doubt(outputs))
 
 
 @listed("probcover")
@@ -76,33 +121,21 @@ def probcover(
     >>> probcover(out, 2, np.random.default_rng(0), delta=0.15).tolist()
     [1, 3]
     """
+    return _balls(outputs, k, rng, labeled, delta).picks(k, rng)
+
+
+def probcover_added(
+    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, delta: float | None = None
+) -> list[float]:
+    """The share of the pool that each of the rows `ids`, in this order, newly covers; `rng` as for the picks."""
+    return [gain / len(outputs) for gain in _balls(outputs, len(ids), rng, labeled, delta).added(ids)]
+
+
+def _balls(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None, delta: float | None) -> Objective:
     x = unit_rows(outputs.embeddings)
     if delta is None:
         delta = pure_radius(x, min(outputs.classes if outputs.has_probabilities else k, len(x)), rng)
-    return coverage(x, k, rng, Ball(positive(delta, "delta")), given=_given(labeled))
-
-
-def coverage_added(outputs: Outputs, ids: list[int], labeled: Outputs | None, name: str) -> list[float]:
-    """What each of the rows `ids`, in this order, adds to the objective of the strategy `name`.
-
-    For probcover this is the share of the pool that is newly covered. δ is that of its default and seed 0: k-means draws.
-    """
-    x, given = unit_rows(outputs.embeddings), _given(labeled)
-    weights = torch.ones(len(x), dtype=torch.float64, device=x.device)
-    kernel: Gauss | Ball = Gauss(WIDTH)
-    if name == "probcover":
-        kernel = Ball(pure_radius(x, min(outputs.classes, len(x)), generator(0)))
-        weights /= len(x)
-    elif name == "uherding" and given is not None:
-        kernel, weights = Gauss(_closest(given)), doubt(outputs).double()
-    cover = Cover(x, kernel, weights)
-    if given is not None:
-        cover.add(given.rows(slice(None)).to(x.dtype))
-    added = []
-    for i in ids:
-        added.append(cover.gain(i))
-        cover.pick(i)
-    return added
+    return Objective(x, Ball(positive(delta, "delta")), _given(labeled))
 
 
 def pure_radius(x: Dense, clusters: int, rng: Generator) -> float:

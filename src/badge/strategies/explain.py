@@ -1,5 +1,6 @@
 """`explain`: why a batch was picked, in the terms of the paper's figures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,29 @@ from badge.core.arrays import as_index
 from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
-from badge.strategies.bait import bait_added
-from badge.strategies.coverage import coverage_added
+from badge.strategies.auto import auto
+from badge.strategies.bait import bait, bait_added, bait_binary, bait_binary_added
+from badge.strategies.choose import check_labeled, given_to
+from badge.strategies.coverage import (
+    maxherding,
+    maxherding_added,
+    probcover,
+    probcover_added,
+    uherding,
+    uherding_added,
+)
+from badge.strategies.protocol import Strategy, title, unwrapped
+from badge.strategies.registry import get
+from badge.strategies.request import Request
 
+#: Strategies with an objective, and what says what each of some picks added to it: (outputs, ids, rng, labeled, **options).
+OBJECTIVES: tuple[tuple[Any, Callable[..., list[float]]], ...] = (
+    (maxherding, maxherding_added),
+    (uherding, uherding_added),
+    (probcover, probcover_added),
+    (bait, bait_added),
+    (bait_binary, bait_binary_added),
+)
 #: A Cholesky pivot below this share of its row's squared norm counts as vanished.
 VANISHED = 1e-12
 
@@ -32,7 +53,7 @@ class Explanation:
     coverage: NDArray[np.int64]  #: number of pool points that are nearest to this pick
     mean_norm: float  #: mean gradient norm of the batch
     log_det: float  #: ln det of the batch's Gram matrix; −inf where the batch is linearly dependent
-    #: what each pick, in this order, added to the objective of the strategy, where `strategy` names one that has an objective
+    #: what each pick, in this order, added to the objective of the strategy; None: it has none
     gain: NDArray[np.float64] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
@@ -49,27 +70,40 @@ class Explanation:
         return [dict(zip(columns, values, strict=True)) for values in zip(*plain, strict=True)]
 
 
-def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Outputs | None = None) -> Explanation:
+def explain(
+    outputs: Outputs,
+    ids: Any,
+    strategy: str | Strategy | None = None,
+    labeled: Outputs | None = None,
+    exclude: Any = None,
+    seed: int | None = 0,
+) -> Explanation:
     """Why these picks: gradient norm, hallucinated label, confidence, distance to earlier picks, coverage.
 
     Args:
         outputs: what the model says about the pool, with probabilities and embeddings.
         ids: positions of the picks, in pick order.
-        strategy: maxherding, uherding, probcover, bait or bait-binary: `gain` is what each pick added to its objective. For
-            probcover that is the share of the pool newly covered, with its default `delta` and seed 0.
-        labeled: outputs of the labelled examples, on which that objective depends.
+        strategy: what picked them, if it has an objective: maxherding, uherding, probcover, bait, bait-binary, or auto after
+            its first batch. `gain` is then what each pick added to the objective: coverage of the pool (of probcover the
+            share of it that is newly covered), or by how much the variance tr(M⁻¹F) of the last layer falls (bait).
+        labeled: as `select_from` was given it, like the next two. The objective depends on the labelled examples.
+        exclude: positions that could not be picked; they stand in for `labeled` where that is not given.
+        seed: probcover finds its radius with it.
 
     Returns:
         An `Explanation` with a row per pick, and the mean norm and log-determinant of the batch.
 
     Raises:
-        InputError: the outputs lack probabilities or embeddings, or an id is not a position of the pool.
+        InputError: the outputs lack probabilities or embeddings, an id is not a position of the pool, or the strategy has no
+            objective.
 
     >>> import badge
     >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     >>> why = badge.explain(out, [0, 2])
     >>> why.label.tolist(), why.norm.round(3).tolist(), why.coverage.tolist()
     ([0, 1], [0.707, 0.566], [2, 1])
+    >>> badge.explain(out, badge.select_from(out, k=2, strategy="maxherding"), strategy="maxherding").gain.round(2).tolist()
+    [2.14, 0.86]
     """
     if not isinstance(outputs, Outputs):
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}: badge.predict makes them")
@@ -97,17 +131,59 @@ def explain(outputs: Outputs, ids: Any, strategy: str | None = None, labeled: Ou
     sq_dists[torch.ones_like(sq_dists, dtype=torch.bool).triu_()] = torch.inf  # to itself and to later picks
     per_pick |= {"nearest": sq_dists.amin(dim=1).sqrt(), "coverage": _coverage(features, rows)}
     columns: dict[str, Any] = {name: column.numpy(force=True) for name, column in per_pick.items()}
-    gain = None if strategy is None else _gain(strategy, outputs, index.tolist(), labeled)
+    gain = None if strategy is None else _gain(outputs, columns["ids"], strategy, labeled, exclude, seed)
     return Explanation(**columns, mean_norm=float(norm.mean()), log_det=log_det(rows, features.rank_bound), gain=gain)
 
 
-def _gain(strategy: str, outputs: Outputs, ids: list[int], labeled: Outputs | None) -> NDArray[np.float64]:
-    if strategy in ("bait", "bait-binary"):
-        return np.array(bait_added(outputs, ids, labeled, strategy == "bait-binary"))
-    if strategy in ("maxherding", "uherding", "probcover"):
-        return np.array(coverage_added(outputs, ids, labeled, strategy))
-    known = "maxherding, uherding, probcover, bait and bait-binary"
-    raise InputError(f"gains are known for {known}, not for {strategy!r:.60}: leave it out")
+def _gain(
+    outputs: Outputs, ids: NDArray[np.int64], strategy: str | Strategy, labeled: Any, exclude: Any, seed: int | None
+) -> NDArray[np.float64]:
+    check_labeled(labeled)
+    if why := no_objective(strategy, labelled=True):
+        raise InputError(f"{why}: leave strategy out")
+    found = gains(Request.of(strategy, 1, len(outputs), seed, labeled, exclude), outputs, ids)
+    if found is None:
+        raise InputError(f"{no_objective(strategy, labelled=False)}: leave strategy out, or give the labelled examples")
+    return found
+
+
+def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """What each of these picks, in this order, added to the objective of the strategy; None: it has none.
+
+    The strategy, its options, the rows that may be picked and the labelled examples are those of the request.
+    """
+    base, options = unwrapped(request.strategy)
+    if _added(uherding if base is auto else base) is None:
+        return None
+    seen, labeled = given_to(request, outputs)
+    added = _added(uherding if base is auto and labeled else base)
+    if added is None:
+        return None
+    every = request.left.positions(np.arange(len(request.left)))
+    order = every.argsort()
+    places = order[np.searchsorted(every, ids, sorter=order).clip(max=len(every) - 1)]
+    if len(missing := ids[every[places] != ids]):
+        raise InputError(
+            f"ids holds {int(missing[0])}, which exclude holds too: gains are of examples that could be picked"
+        )
+    return np.array(added(seen, places.tolist(), request.rng, labeled, **options))
+
+
+def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
+    """One line that says why there are no gains, with or without labelled examples; None: there are.
+
+    >>> no_objective("uherding", labelled=False), no_objective("marg", labelled=False)
+    (None, 'marg has no objective that each pick adds to')
+    """
+    base, _ = unwrapped(get(strategy))
+    if base is auto and not labelled:
+        return "auto picks the first batch by typiclust, which has no objective that each pick adds to"
+    known = base is auto or _added(base) is not None
+    return None if known else f"{title(strategy)} has no objective that each pick adds to"
+
+
+def _added(base: Any) -> Callable[..., list[float]] | None:
+    return next((added for strategy, added in OBJECTIVES if strategy is base), None)
 
 
 def _coverage(features: Factored, picks: Rows) -> Tensor:
