@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import badge
+from badge.errors import InputError
 from badge.samplers import lloyd as module
 from badge.samplers.lloyd import lloyd_from
 from badge.samplers.plain import plain_lloyd
@@ -105,6 +109,28 @@ def test_candidates_are_the_smallest_margins() -> None:
         assert set(wkmeans(out, 10, RNG(seed), beta=2).tolist()) <= smallest
     assert set(wkmeans(out, 20, RNG(0), beta=1).tolist()) == smallest
     assert not set(wkmeans(out, 20, RNG(0), beta=float("inf")).tolist()) <= smallest
+
+
+@pytest.mark.parametrize(
+    "beta", [0, -1, -0.5, float("nan"), -float("inf"), True, np.True_, "10", b"10", None, [10], 1j, 10**400 * -1]
+)
+def test_beta_that_means_nothing_is_one_line(beta: Any) -> None:
+    out = badge.Outputs([[0.5, 0.5]] * 4, [[0.0], [0.1], [9.0], [9.1]])
+    with pytest.raises(InputError) as raised:
+        badge.select_from(out, 2, partial(wkmeans, beta=beta))
+    said = str(raised.value)
+    assert said.startswith("beta must be a number above 0, not ") and f"{beta!r:.40}" in said and "\n" not in said
+    assert said.endswith(": the default is 10, math.inf is the whole pool")
+
+
+def test_beta_without_end_is_the_whole_pool() -> None:
+    rng = RNG(0)
+    out = badge.Outputs.from_logits(2 * rng.normal(size=(200, 3)), rng.normal(size=(200, 4)))
+    expected = wkmeans(out, 10, RNG(0), beta=20)  # 20 · 10 are all
+    assert wkmeans(out, 10, RNG(0), beta=19).tolist() != expected.tolist()
+    for beta in (float("inf"), np.float32("inf"), 1e308, 21):
+        assert wkmeans(out, 10, RNG(0), beta=beta).tolist() == expected.tolist()  # type: ignore[arg-type]
+    assert len(set(wkmeans(out, 10, RNG(0), beta=1e-9).tolist())) == 10  # k examples at least
 
 
 def test_a_batch_is_spread() -> None:
