@@ -199,6 +199,13 @@ guess were the label: long where the model is unsure. *k-means++* draws examples
 *furthest-first* takes the one that is furthest, a *k-DPP* prefers sets that span a large volume. In the costs N is the size
 of the pool, C the number of classes, D the width of the embeddings and k the size of the batch.
 
+**Ties.** The same seed gives the same picks, also of equal rows. `coreset`, `kcenter-grad`, `maxherding`, `uherding` and
+`probcover` take the lowest position (of a learner with ids of its own, the first by id). `bait` and `bait-binary` add the
+lowest position, and then remove first what they added first, so that of copies a later one may stay. `wkmeans` takes the
+smaller margin, the seed decides between equal margins, and with `beta=math.inf` the lowest position wins. `typiclust` takes
+the lowest position in a cluster, but rounding may tell copies apart. `conf`, `marg`, `entropy` and `bald` leave it to the
+seed, and the others draw anyway.
+
 **The options.** In Python, `functools.partial` sets them: what it gives stands in place of the name. `albl` has a memory and
 is made by `badge.strategies.ALBL(rounds=20)`.
 

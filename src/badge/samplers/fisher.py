@@ -7,7 +7,8 @@ takes 2k forward steps, each adding the example of largest
 
     tr[ (I + P_i G_i)⁻¹ P_i E_i ],   G_i = H_iᵀ M⁻¹ H_i,   E_i = H_iᵀ M⁻¹ F M⁻¹ H_i,   H_i = I ⊗ h_i
 
-and then k backward steps, each removing the pick of smallest tr[ (I − P_i G_i)⁻¹ P_i E_i ].
+and then k backward steps, each removing the pick of smallest tr[ (I − P_i G_i)⁻¹ P_i E_i ]. Of equal scores the lowest
+position is added, and of equal losses the pick that was added first is removed.
 
 `Blocks` keeps G and E of every row and renews them from two products with [D × C²] per step, so that N × C × CD numbers never
 exist. P maps (1, …, 1) to 0: it is written in C − 1 coordinates. `Vectors` is the rank-one case: per step one product with
@@ -32,7 +33,7 @@ from badge.features.rows import resolution
 
 #: Forward steps per pick.
 OVERSAMPLE = 2
-#: Scores that differ by less than this share are equal: the lowest position wins.
+#: Scores that differ by less than this share are equal.
 TIE = 1e-10
 #: Blocks whose scores in float32 differ by less than CLOSE are worked out again in float64, at most MOST of them.
 CLOSE, MOST = 1e-3, 16
@@ -222,7 +223,7 @@ class Blocks:
         close = (scores >= leader - CLOSE * abs(leader)).nonzero()[:, 0]
         if len(close) == 1:
             return int(close[0])
-        close = close[scores[close].topk(min(len(close), MOST)).indices].sort().values
+        close = close[scores[close].sort(descending=True, stable=True).indices[:MOST]].sort().values
         return int(close[_first(self.scores(close))])
 
     def losses(self) -> Tensor:

@@ -30,7 +30,8 @@ def bait_binary(
     Active Image Classification", ECML-PKDD): is the predicted class right or not?
 
     With p̂ = max_y p_y its Fisher information is p̂(1 − p̂) h hᵀ, of rank one: one vector z = √(p̂(1 − p̂)) h per example.
-    λ is `strength` times the mean squared length of the embeddings, so that it fits their scale. Deterministic.
+    λ is `strength` times the mean squared length of the embeddings, so that it fits their scale. Deterministic: of equal
+    examples the lowest position is added first, and what was added first is removed first.
 
     >>> import badge, numpy as np
     >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
@@ -51,7 +52,7 @@ def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float)
 def bait(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, strength: float = STRENGTH) -> Picks:
     """BAIT (Ash, Goel, Krishnamurthy & Kakade 2021): greedy on tr(M⁻¹F), the Fisher information F of the last layer.
 
-    Keeps a matrix of C·D rows, and two of C rows for each example: if these do not fit, use bait-binary. λ as there.
+    Keeps a matrix of C·D rows, and two of C rows for each example: if these do not fit, use bait-binary. λ and ties as there.
 
     >>> import badge, numpy as np
     >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])

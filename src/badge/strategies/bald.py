@@ -53,7 +53,7 @@ def mutual_information(outputs: Outputs) -> Tensor:
 
 @listed("bald")
 def bald(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
-    """The k examples of largest mutual information between label and model.
+    """The k examples of largest mutual information between label and model; `rng` decides between equal ones.
 
     >>> import badge
     >>> pair = mean_of([Outputs([[1.0, 0.0], [0.5, 0.5]]), Outputs([[0.0, 1.0], [0.5, 0.5]])])

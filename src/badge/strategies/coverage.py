@@ -1,7 +1,8 @@
 """Strategies that cover the pool: MaxHerding, UHerding and ProbCover. One sampler, three kernels and weights.
 
 All three scale embeddings to length 1, count labelled examples as covered and pick greedily what covers most of the rest
-(`samplers/coverage.py`). They need no model before the first label, so that one strategy serves every budget.
+(`samplers/coverage.py`). They need no model before the first label, so that one strategy serves every budget. Equal gains go
+to the lowest position; when nothing is left to gain the rest is drawn uniformly.
 """
 
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Objective:
 @listed("maxherding")
 def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
     """MaxHerding (Bae, Noh & Sutherland 2024, "Generalized Coverage for More Robust Low-Budget Active Learning", ECCV):
-    the examples that raise Σ_j max_i exp(−‖x_i − x_j‖²) most.
+    the examples that raise Σ_j max_i exp(−‖x_i − x_j‖²) most; of equal ones the lowest position.
 
     >>> import badge
     >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
@@ -83,7 +84,7 @@ def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None =
     σ is the smallest distance between two labelled rows that differ. Before any label u and σ are 1, and this is
     MaxHerding. The authors also fit a temperature to held-out labels; `Outputs` hold no labels, so calibrate the model
     first if it is far off. Their code looks at 35,000 random rows at most, this
-    at all rows.
+    at all rows. Equal gains go to the lowest position.
 
     >>> import badge
     >>> out = badge.Outputs([[0.99, 0.01], [0.5, 0.5], [0.6, 0.4]], [[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
@@ -114,7 +115,8 @@ def probcover(
 
     `delta=None` takes the paper's rule: the largest δ at which over 95 % of the balls hold rows of one k-means cluster only,
     with as many clusters as classes (k clusters where there are no probabilities). Balls are looked at around 1,000 rows.
-    When every row is covered the rest is drawn uniformly; the authors' code then picks the first row again and again.
+    Equal counts go to the lowest position. When every row is covered the rest is drawn uniformly; the authors' code then
+    picks the first row again and again.
 
     >>> import badge
     >>> out = badge.Outputs(embeddings=[[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])

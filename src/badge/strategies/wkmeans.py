@@ -23,7 +23,9 @@ def wkmeans(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = 
     """Weighted k-means over the smallest margins (Zhdanov 2019, "Diverse mini-batch Active Learning", arXiv 1901.05954).
 
     The β·k examples of smallest margin are clustered into k clusters of their embeddings, with weights 1 − margin
-    (k-means++, then Lloyd). Each centre gives the nearest example that is not taken yet. β = ∞ clusters the whole pool.
+    (k-means++, then Lloyd). Each centre gives the nearest example that is not taken yet. β = ∞ clusters the whole pool. Of
+    equally near candidates the smaller margin wins, and `rng` decides between equal margins; if the whole pool is clustered
+    the lowest position wins.
 
     Cluster-Margin (Citovsky et al. 2021, NeurIPS) clusters the whole pool once, by hierarchical agglomerative clustering and
     without weights; for each batch it takes the smallest margins and goes through their clusters round-robin, from the
