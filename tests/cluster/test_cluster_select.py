@@ -125,15 +125,33 @@ def test_the_other_samplers(
     assert killing.seen == messages
 
 
-@pytest.mark.parametrize("known", ["exclude", "labeled"])
+COLD = ("maxherding", "typiclust", "auto")
+WARM = (*COLD, "uherding", "probcover", "bait-binary", "bait", "wkmeans", "badge-origin", "power-marg")
+
+
+@pytest.mark.parametrize("known", ["nothing", "exclude", "labeled"])
 def test_strategies_past_the_paper(known: str, nodes: Any, tmp_path: Path) -> None:
-    """Those that work over shards, and those that look at the whole pool in one process."""
+    """Those that work over shards, those that look at the whole pool in one process, and cold starts without a label."""
     few = on_disk(tmp_path / "parts", 1_500, 600)
-    rest = {"exclude": DONE[:50]} if known == "exclude" else {"labeled": few[:20]}
-    for strategy in ("uherding", "probcover", "bait-binary", "bait", "wkmeans", "badge-origin", "power-marg"):
+    given = {"exclude": DONE[:50], "labeled": few[:20]}
+    rest: dict[str, Any] = {known: given[known]} if known in given else {}
+    for strategy in WARM if rest else COLD:
         options: dict[str, Any] = {"k": 8, "seed": 5, "strategy": strategy, **rest}
         picks = badge.cluster.select_from(few, shards=2, **options)
         assert picks.tolist() == badge.select_from(few[:], **options).tolist(), strategy
+
+
+@pytest.mark.parametrize("strategy", ["bald", "power-bald"])
+def test_bald_is_refused_as_on_one_machine(strategy: str, nodes: Any, pool: badge.Outputs) -> None:
+    """Outputs on disk hold one answer about each example: what several passes say is kept in memory."""
+    said = []
+    for select_from in (badge.select_from, badge.cluster.select_from):
+        with pytest.raises(
+            InputError, match=r"^bald compares several answers .* hold one: use entropy.*passes=20"
+        ) as raised:
+            select_from(pool, k=5, strategy=strategy)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
 
 
 def test_a_strategy_with_options(nodes: Any, tmp_path: Path) -> None:
