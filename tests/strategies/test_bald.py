@@ -104,5 +104,5 @@ def test_mistakes(tmp_path: object) -> None:
     for models, options in (([], {}), ([net()], {}), ([net(), net()], {"passes": 4})):
         with pytest.raises(ModelError, match=rf"a list of {len(models)} models.*: pass two or more models, or one"):
             badge.predict(models, torch.randn(4, 5), **options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="leave out= away"):
+    with pytest.raises(InputError, match="do not pass out="):
         badge.predict(net(), torch.randn(4, 5), passes=4, out=tmp_path)  # type: ignore[arg-type]
