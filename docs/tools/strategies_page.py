@@ -111,8 +111,8 @@ ABOUT = {
         "NeurIPS 2022",
     ),
     "wkmeans": About(
-        "You trust the margin and want no near-duplicates. Batches of 100 and more on a pretrained encoder that stays as it "
-        "is.",
+        "You trust the margin and want no near-duplicates; batches of 100 and more, where the pool is too large for "
+        "`uherding`.",
         "10·k examples clustered into k",
         "Zhdanov, [Diverse Mini-Batch Active Learning](https://arxiv.org/abs/1901.05954), 2019",
     ),

@@ -192,14 +192,14 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     better = [float(cell[0]) > float(cell[2]) for cell in plain if "±" in cell]
     assert sum(better) < len(better) / 2
     batches = cells(shown["batches"])
-    assert "on 77 classes it is the best of those that compare no pairs, with each batch" in words
-    assert "with ten classes no strategy is two points above `rand`" in words
+    assert "`uherding` is the best there or within half a point of the best" in words
+    assert "with batches of 100 and more and many classes `wkmeans`" in words
     for i, name in enumerate(batches["strategy"]):
         column = {of: first_number(row[i]) for of, row in batches.items() if row[i][1:2].isdigit()}
+        if name.endswith(("B = 100", "B = 500")):
+            assert column["uherding"] > max(column.values()) - 0.5
         if name.startswith("banking77"):
             assert max(column.keys() - {"uherding"}, key=lambda of: column[of]) == "wkmeans"
-        if name.startswith("cifar10"):
-            assert max(column.values()) < 2
 
 
 def test_the_advice_on_the_page_of_strategies_is_that_of_the_tables() -> None:
