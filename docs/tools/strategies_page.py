@@ -199,14 +199,16 @@ guess were the label: long where the model is unsure. *k-means++* draws examples
 *furthest-first* takes the one that is furthest, a *k-DPP* prefers sets that span a large volume. In the costs N is the size
 of the pool, C the number of classes, D the width of the embeddings and k the size of the batch.
 
-**Ties.** The same seed gives the same picks, also of equal rows. `coreset`, `kcenter-grad`, `maxherding`, `uherding` and
-`probcover` take the lowest position (of a learner with ids of its own, the first by id). `bait` and `bait-binary` add the
-lowest position, and then remove first what they added first, so that of copies a later one may stay. `wkmeans` takes the
-smaller margin, the seed decides between equal margins, and with `beta=math.inf` the lowest position wins. `typiclust` takes
-the lowest position in a cluster, but rounding may tell copies apart. `conf`, `marg`, `entropy` and `bald` leave it to the
-seed, and the others draw anyway.
+Below the strategies: [their options and ties](#options-and-ties). `badge strategies` prints the short form of this page.
 
-**The options.** In Python, `functools.partial` sets them: what it gives stands in place of the name. `albl` has a memory and
+"""
+
+
+END = """\
+
+## Options and ties
+
+In Python, `functools.partial` sets options: what it gives stands in place of the name. `albl` has a memory and
 is made by `badge.strategies.ALBL(rounds=20)`.
 
 ```python
@@ -222,8 +224,12 @@ wider = partial(badge.strategies.get("wkmeans"), beta=20.0)
 print(badge.select_from(out, k=5, strategy=wider))
 ```
 
-`badge strategies` prints the short form of this page.
-
+The same seed gives the same picks, also of equal rows. `coreset`, `kcenter-grad`, `maxherding`, `uherding` and
+`probcover` take the lowest position (of a learner with ids of its own, the first by id). `bait` and `bait-binary` add the
+lowest position, and then remove first what they added first, so that of copies a later one may stay. `wkmeans` takes the
+smaller margin, the seed decides between equal margins, and with `beta=math.inf` the lowest position wins. `typiclust` takes
+the lowest position in a cluster, but rounding may tell copies apart. `conf`, `marg`, `entropy` and `bald` leave it to the
+seed, and the others draw anyway.
 """
 
 
@@ -265,4 +271,4 @@ def section(row: Spec) -> str:
 
 
 def page() -> str:
-    return TOP + "\n".join(section(row) for row in CATALOG)
+    return TOP + "\n".join(section(row) for row in CATALOG) + END
