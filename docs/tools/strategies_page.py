@@ -129,7 +129,7 @@ ABOUT = {
         "Classification](https://arxiv.org/abs/2404.08981), ECML-PKDD 2024",
     ),
     "badge-origin": About(
-        f"As `badge`, where the pool is full of easy examples and k is small. Ahead of it {RUNS}.",
+        f"As `badge`, where the pool is full of easy examples and k is small. Ahead of it at middle and high budgets {RUNS}.",
         "at most k·N·(C + D), in practice a fraction of it",
     ),
     "power-marg": About(
