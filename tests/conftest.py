@@ -21,7 +21,7 @@ TOGETHER = {
     "site": r"site/",
     "forks": r"labelling/test_(images_seen|page|page_kill|page_trust|right_class|session|team)\.py|features/"
     r"|learner/test_(attacks|kill|web_service)|experiment/test_(failures|same_bits)"
-    r"|outputs/test_outputs_(lock|store)|strategies/test_select",
+    r"|models/test_predict_pools|outputs/test_outputs_(lock|store)|strategies/test_select",
 }
 #: Long rooms begin first, so that all processes end at about the same time.
 FIRST = ("cluster", "labelling", "site", "samplers", "learner", "core", "benchmarks", "testing")

@@ -22,6 +22,7 @@ from torch.utils.data import (
 
 import badge
 from badge.errors import InputError
+from forks import FORKS
 
 N = 29
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))
@@ -119,7 +120,7 @@ def test_workers_and_the_loaders_own_generator() -> None:
         batch_size=8,
         num_workers=1,
         generator=torch.Generator().manual_seed(4),
-        multiprocessing_context="fork",
+        multiprocessing_context=FORKS,  # a process that Ray's client lives in cannot be forked on Python 3.13
     )
     state = loader.generator.get_state()
     torch.testing.assert_close(badge.predict(NET, loader).embeddings, REFERENCE.embeddings)
