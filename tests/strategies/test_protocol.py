@@ -23,7 +23,7 @@ from badge.errors import InputError, JournalError
 from badge.learner.opening import describe
 from badge.outputs import Outputs
 from badge.strategies.choose import choose
-from badge.strategies.coverage import uherding
+from badge.strategies.coverage import probcover, uherding
 from badge.strategies.protocol import REGISTRY, Declaration, Stateful, declaration, declare
 from badge.strategies.request import Request
 from badge.strategies.uncertainty import power_marg
@@ -184,6 +184,52 @@ def test_a_partial_in_a_journal_is_named_by_its_function_and_options(tmp_path: P
     with pytest.raises(JournalError, match="its strategy is"):
         badge.ActiveLearner(x, LogisticRegression(), strategy=strategy(3.0), **options)
     assert describe(functools.partial(uherding)) == describe(uherding) == "badge.strategies.coverage.uherding"
+
+
+def test_a_partial_that_no_call_fits_is_one_line() -> None:
+    """Before anything runs, and never a labelled set that is silently another, or a bandit that does not learn."""
+    loose: Any = probcover
+    uses: list[tuple[Any, str]] = [
+        (
+            functools.partial(functools.partial(loose, detla=1), delta=1),
+            "a partial of probcover cannot be called as (outputs, k, rng, labeled=None): got an unexpected keyword argument "
+            "'detla'; probcover takes outputs, k, rng, labeled, delta",
+        ),
+        (functools.partial(uherding, k=4), "multiple values for argument 'k'; uherding takes outputs, k, rng, labeled"),
+        (
+            functools.partial(uherding, labeled=OUT[:3]),
+            "labeled is given with every call: leave it out of the partial of",
+        ),
+        (
+            functools.partial(strategies.get("albl")),
+            "ALBL has a memory, which a partial of it hides: pass the object itself",
+        ),
+    ]
+    for strategy, said in uses:
+        for bias in (False, True):
+            with pytest.raises(InputError, match=re.escape(said)):
+                badge.select_from(OUT, 4, strategy, labeled=OUT[:5], bias=bias)
+        with pytest.raises(InputError, match=re.escape(said)):
+            badge.explain(OUT, [1, 2], strategy)
+        with pytest.raises(InputError, match=re.escape(said)):
+            badge.ActiveLearner(np.zeros((60, 2)), LogisticRegression(), classes=2, strategy=strategy)
+    with pytest.raises(InputError, match=r"leave it out for uherding$"):
+        badge.select_from(OUT, 4, functools.partial(uherding), bias=True)
+
+
+def scaled(scale: float, outputs: Outputs, k: int, rng: Any, labeled: Any = None, by: Any = None) -> Any:
+    return np.arange(k)
+
+
+def test_a_partial_by_place_and_one_inside_another_are_told_apart_in_a_journal() -> None:
+    one, two = (describe(functools.partial(scaled, scale)) for scale in (1.0, 2.0))
+    assert isinstance(one, dict) and one["parameters"] == {"0": "1.0"} and one != two
+    assert describe(functools.partial(declare()(functools.partial(scaled, 1.0)), by=1)) == {
+        "class": f"{__name__}.scaled",
+        "parameters": {"0": "1.0", "by": "1"},
+    }
+    inner = describe(functools.partial(scaled, 1.0, by=functools.partial(power_marg, beta=2.0)))
+    assert isinstance(inner, dict) and " at 0x" not in str(inner) and "2.0" in inner["parameters"]["by"]
 
 
 def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:

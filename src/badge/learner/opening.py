@@ -7,6 +7,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from badge.core.catalog import STRATEGIES
@@ -180,7 +181,8 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
 
 def describe(strategy: Any) -> str | dict[str, Any]:
     """A strategy for a journal: its name, or its class or function and parameters."""
-    strategy, parameters = unwrapped(strategy)
+    strategy, places, options = unwrapped(strategy)
+    parameters = {str(place): value for place, value in enumerate(places)} | options
     if isinstance(strategy, str):
         return str(strategy)  # numpy's too
     kind = strategy if hasattr(strategy, "__qualname__") else type(strategy)
@@ -195,7 +197,7 @@ def describe(strategy: Any) -> str | dict[str, Any]:
 
 def _by_name(value: Any) -> str:
     """A parameter as text; the address that a function's repr shows is another in the next process."""
-    return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else repr(value)
+    return str(describe(value)) if hasattr(value, "__qualname__") or isinstance(value, partial) else repr(value)
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:

@@ -152,7 +152,7 @@ def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray
 
     The strategy, its options, the rows that may be picked and the labelled examples are those of the request.
     """
-    base, options = unwrapped(request.strategy)
+    base, _, options = unwrapped(request.strategy)
     if _added(uherding if base is auto else base) is None:
         return None
     seen, labeled = given_to(request, outputs)
@@ -175,7 +175,7 @@ def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
     >>> no_objective("uherding", labelled=False), no_objective("marg", labelled=False)
     (None, 'marg has no objective that each pick adds to')
     """
-    base, _ = unwrapped(get(strategy))
+    base, *_ = unwrapped(get(strategy))
     if base is auto and not labelled:
         return "auto picks the first batch by typiclust, which has no objective that each pick adds to"
     known = base is auto or _added(base) is not None

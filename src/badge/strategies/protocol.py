@@ -139,21 +139,22 @@ def declaration(strategy: Any) -> Declaration:
     return declaration(strategy.func) if not said and isinstance(strategy, partial) else Declaration(**said)
 
 
-def unwrapped(strategy: Any) -> tuple[Any, dict[str, Any]]:
-    """The strategy that a `functools.partial` calls, and the options that it sets.
+def unwrapped(strategy: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The strategy that a `functools.partial` calls, and the arguments that it sets: by place and by name.
 
-    >>> unwrapped(partial(len, beta=2))
-    (<built-in function len>, {'beta': 2})
+    >>> unwrapped(partial(len, 3, beta=2))
+    (<built-in function len>, (3,), {'beta': 2})
     """
+    places: tuple[Any, ...] = ()
     options: dict[str, Any] = {}
     while isinstance(strategy, partial):
-        strategy, options = strategy.func, {**strategy.keywords, **options}
-    return strategy, options
+        strategy, places, options = strategy.func, (*strategy.args, *places), {**strategy.keywords, **options}
+    return strategy, places, options
 
 
 def title(strategy: Any) -> str:
     """What a strategy is called in messages: its name, or that of its function or class."""
-    strategy, _ = unwrapped(strategy)
+    strategy, *_ = unwrapped(strategy)
     return strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
 
 

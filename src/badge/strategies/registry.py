@@ -9,7 +9,7 @@ from badge.core.importing import imported
 from badge.core.numbers import flag
 from badge.errors import InputError
 from badge.strategies import albl, auto, bait, bald, cold, coreset, coverage, gradient, uncertainty, wkmeans  # noqa: F401
-from badge.strategies.protocol import REGISTRY, Strategy, title
+from badge.strategies.protocol import REGISTRY, Stateful, Strategy, title, unwrapped
 
 #: The names of all strategies.
 NAMES = list(STRATEGIES)
@@ -46,7 +46,7 @@ def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
         _check_own(name, strategy)
     if not flag(bias, "bias"):
         return strategy
-    check_bias(name, "bias" in inspect.signature(strategy).parameters)
+    check_bias(title(name), "bias" in inspect.signature(strategy).parameters)
     with_bias: Strategy = partial(strategy, bias=True)  # type: ignore[call-arg]  # it was just looked up
     return with_bias
 
@@ -55,12 +55,20 @@ def _check_own(name: object, strategy: object) -> None:
     """Refuse what cannot be called as a strategy."""
     if not callable(strategy):
         raise InputError(f"a strategy is a name or a callable {CALL}, not {name!r}")
+    shown = name if isinstance(name, str) else title(strategy)
+    base, places, options = unwrapped(strategy)
+    if "labeled" in options:
+        raise InputError(f"labeled is given with every call: leave it out of the partial of {shown}")
+    if base is not strategy and isinstance(base, Stateful):
+        raise InputError(f"{shown} has a memory, which a partial of it hides: pass the object itself")
     try:
-        takes = inspect.signature(strategy)
+        takes = inspect.signature(base)
     except ValueError:  # one that does not tell
         return
     try:
-        takes.bind(None, 1, None, labeled=None)
-    except TypeError:
-        shown = name if isinstance(name, str) else title(strategy)
-        raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None
+        takes.bind(*places, None, 1, None, labeled=None, **options)
+    except TypeError as error:
+        if not options:
+            raise InputError(f"a strategy is called as {CALL}, and {shown} takes {takes}") from None
+        known = ", ".join(takes.parameters)
+        raise InputError(f"a partial of {shown} cannot be called as {CALL}: {error}; {shown} takes {known}") from None
