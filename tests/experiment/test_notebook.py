@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import badge
 from badge import journal, stats
 from badge.errors import InputError, JournalError
-from badge.experiment import Cell, Processes, Serial, finished, journal_path, run_cells
+from badge.experiment import Cell, Processes, Serial, cells_of, finished, journal_path, run_cells
+from badge.experiment.origin import code_digests
 from own_parts import blobs
 from small_cells import quiet
 
@@ -48,6 +50,35 @@ def test_a_function_and_a_data_set_run_resume_and_are_reported(tmp_path: Path) -
         from badge.experiment import run_cell
 
         run_cell(Cell(other, "mlp", "rand", **{**OPTIONS, "labels": 42}), tmp_path)
+
+
+class Ahead:
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __call__(self, outputs: badge.Outputs, k: int, rng: np.random.Generator, labeled: Any = None) -> np.ndarray:
+        return np.arange(self.by, self.by + k)
+
+
+def first_ones(outputs: badge.Outputs, k: int, rng: Any, labeled: Any = None, start: Any = 0) -> np.ndarray:
+    return np.arange(start, start + k)
+
+
+def test_partials_and_objects_with_other_parameters_are_other_strategies(tmp_path: Path) -> None:
+    """They had one name, so a grid left one out and a finished journal answered for the other."""
+    own: list[Any] = [partial(first_ones, start=1), partial(first_ones, start=2), Ahead(3), Ahead(4), first_ones]
+    cells = cells_of({"data": mine(), "model": "mlp", "strategy": own, **OPTIONS})
+    assert [cell.strategy.rpartition(":")[2] for cell in cells] == [
+        "first_ones(start=1)", "first_ones(start=2)", "Ahead(by=3)", "Ahead(by=4)", "first_ones",
+    ]  # fmt: skip
+    assert len({journal_path(cell, tmp_path) for cell in cells}) == 5
+    assert cells[0] == Cell(mine(), "mlp", partial(first_ones, start=1), **OPTIONS)
+    assert run_cells(cells[:2], tmp_path, Serial(), quiet(cells[:2])) == []
+    assert not finished(cells[2], tmp_path)
+    long = Cell(mine(), "mlp", partial(first_ones, start=list(range(99))), **OPTIONS)
+    assert len(long.name) < 120 and long != Cell(mine(), "mlp", partial(first_ones, start=[*range(98), 0]), **OPTIONS)
+    digests = {code_digests(cell)["strategy"] for cell in cells[:2] + cells[4:]}
+    assert len(digests) == 1  # of the function, which may change, not of functools.partial
 
 
 def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:

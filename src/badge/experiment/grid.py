@@ -14,6 +14,7 @@ Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from badge.data import Dataset
 from badge.data.texts import is_own_file
 from badge.errors import InputError, UnknownNameError
 from badge.journal.events import shown_model
+from badge.learner.opening import describe
+from badge.strategies.protocol import unwrapped
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,6 +39,8 @@ else:
 
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
+#: characters of a strategy's parameters in its name, which is in the name of a file; of more a digest
+LONGEST_PARAMETERS = 60
 
 
 class Held(str):
@@ -52,14 +57,23 @@ class Held(str):
         """The name of a data set, a function or an object with a class; anything else stays itself."""
         if isinstance(value, str) or not (isinstance(value, Dataset) or callable(value)):
             return value
-        kind = value if hasattr(value, "__qualname__") else type(value)
-        name = value.name if isinstance(value, Dataset) else f"{kind.__module__}:{kind.__qualname__}"
-        found = cls(name)
+        found = cls(value.name if isinstance(value, Dataset) else _name_of(value))
         found.object = value
         return found
 
     def __deepcopy__(self, memo: Any) -> Held:
         return self
+
+
+def _name_of(strategy: Any) -> str:
+    """The module and name of a function or of the class of an object, with its parameters: others are another strategy."""
+    base, *_ = unwrapped(strategy)
+    kind = base if hasattr(base, "__qualname__") else type(base)
+    said = describe(strategy)
+    parameters = "" if isinstance(said, str) else ", ".join(f"{one}={of}" for one, of in said["parameters"].items())
+    if len(parameters) > LONGEST_PARAMETERS:
+        parameters = hashlib.blake2b(parameters.encode(), digest_size=8).hexdigest()
+    return f"{kind.__module__}:{kind.__qualname__}" + (f"({parameters})" if parameters else "")
 
 
 def held(name: str) -> Any:
@@ -74,7 +88,7 @@ class Cell:
     Args:
         data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
         model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
-        strategy: a name, "package.module:function", or a function.
+        strategy: a name, "package.module:function", or a function, a `functools.partial` of one, or an object.
         batch_size: labels per round.
         initial: labels of the first round.
         labels: number at which the run ends; None: the end of the pool, at most 50,000.

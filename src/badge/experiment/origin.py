@@ -28,6 +28,7 @@ from badge.experiment.grid import Cell, Held, journal_path
 from badge.journal import Journal
 from badge.journal.events import Ask, End, Record, Resume, Start
 from badge.journal.lines import first_and_last
+from badge.strategies.protocol import unwrapped
 
 #: the parts of a cell that may be the user's own, as package.module:function
 PARTS = ("data", "model", "strategy")
@@ -108,7 +109,8 @@ def check_whole_batches(journal: Journal, cell: Cell) -> None:
 
 def source_digest(name: Held) -> str:
     """A digest of the source of a function or of the class of an object; of its name where there is no source."""
-    kind = name.object if hasattr(name.object, "__qualname__") else type(name.object)
+    base, *_ = unwrapped(name.object)
+    kind = base if hasattr(base, "__qualname__") else type(base)
     try:
         source = inspect.getsource(kind)
     except (OSError, TypeError):
