@@ -135,7 +135,7 @@ def test_parameters_of_a_strategy_object_count(tmp_path: Path) -> None:
     with make(tmp_path / "j.jsonl", strategy=Offset(2)) as learner:
         run(learner, 2)
     make(tmp_path / "j.jsonl", strategy=Offset(2)).close()
-    with pytest.raises(JournalError, match=r"its strategy is .*'by': '2'.*yours is .*'by': '3'"):
+    with pytest.raises(JournalError, match=r"its strategy is '.*Offset\(by=2\)', yours is '.*Offset\(by=3\)'"):
         make(tmp_path / "j.jsonl", strategy=Offset(3))
 
 

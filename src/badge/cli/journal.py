@@ -29,7 +29,7 @@ def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events 
     from badge.journal import read
     from badge.journal.schema import typed
     from badge.learner.history import history
-    from badge.learner.opening import recorded_ledger
+    from badge.learner.opening import in_words, recorded_ledger
 
     events = read(file)
     kinds = Counter(event["event"] for event in events)
@@ -39,7 +39,7 @@ def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events 
         ledger = recorded_ledger(records, file)
         assert ledger.header is not None and ledger.pool is not None
         own = "called by position" if ledger.pool.sample is None else "with their own ids"
-        settings = f"strategy: {ledger.strategy}; seed: {ledger.header.seed}"
+        settings = f"strategy: {in_words(ledger.strategy)}; seed: {ledger.header.seed}"
         typer.echo(f"pool: {ledger.pool.length:,} examples, {own}; {settings}")
         counts = Counter(str(ledger.classes.decode(code)) for code in ledger.labels.values())
         most = ", ".join(f"{n:,} {label}" for label, n in counts.most_common(20))

@@ -175,7 +175,8 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
     """The strategy in force: the one given, or the one of the last `use` where the journal's first is given."""
     if describe(given) == ledger.strategy:
         return given
-    warnings.warn(f"{path} began with {describe(given)} and uses {ledger.strategy} since: it keeps that", stacklevel=3)
+    began, now = in_words(describe(given)), in_words(ledger.strategy)
+    warnings.warn(f"{path} began with {began} and uses {now} since: it keeps that", stacklevel=3)
     return ledger.strategy
 
 
@@ -195,12 +196,23 @@ def describe(strategy: Any) -> str | dict[str, Any]:
     return {"class": name, "parameters": {one: _by_name(value) for one, value in parameters.items()}}
 
 
+def in_words(said: Any) -> Any:
+    """A strategy of a journal as people write it; other values as plain ones.
+
+    >>> in_words({"class": "badge.strategies.coverage.probcover", "parameters": {"delta": "0.5"}})
+    'badge.strategies.coverage.probcover(delta=0.5)'
+    """
+    if isinstance(said, dict) and said.keys() == {"class", "parameters"}:
+        return f"{said['class']}({', '.join(f'{one}={of}' for one, of in said['parameters'].items())})"
+    return said.plain() if isinstance(said, e.Initial) else said
+
+
 def _by_name(value: Any) -> str:
     """A parameter as text; the address that a function's repr shows is another in the next process."""
     return str(describe(value)) if hasattr(value, "__qualname__") or isinstance(value, partial) else repr(value)
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:
-    theirs, yours = (short(value.plain() if isinstance(value, e.Initial) else value) for value in (theirs, yours))
+    theirs, yours = (short(in_words(value)) for value in (theirs, yours))
     differ = f"its {IN_WORDS.get(field, field)} is {theirs}, yours is {yours}"
     raise JournalError(f"{path} belongs to another run: {differ}; use another journal", in_python=in_python)
