@@ -81,6 +81,25 @@ def test_partials_and_objects_with_other_parameters_are_other_strategies(tmp_pat
     assert len(digests) == 1  # of the function, which may change, not of functools.partial
 
 
+def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
+    """The first one's journal answered for both."""
+
+    def made(start: int) -> Any:
+        return lambda outputs, k, rng, labeled=None: np.arange(start, start + k)
+
+    own, data = [made(1), made(2)], mine()
+    for use in (
+        lambda: run_cells([Cell(data, "mlp", one, **OPTIONS) for one in own], tmp_path),
+        lambda: cells_of({"data": data, "model": "mlp", "strategy": own, **OPTIONS}),
+    ):
+        with pytest.raises(
+            InputError, match=r"two functions are named .*<lambda>: make each once, under a name of its own"
+        ):
+            use()
+    same = Ahead(1).__call__  # a bound method is another object each time
+    assert len(cells_of({"data": data, "model": "mlp", "strategy": same, "seeds": 2, **OPTIONS})) == 2
+
+
 def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:
     cells = [Cell(mine(), "mlp", lambda outputs, k, rng, labeled=None: np.arange(k), **OPTIONS)]
     (failed,) = run_cells(cells, tmp_path, Processes(1), quiet(cells))

@@ -248,8 +248,18 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     return _ordered([cell for block in blocks for cell in _block({**defaults, **block})])
 
 
+def check_functions(cells: Sequence[Cell]) -> None:
+    """Refuse two functions of one name, such as lambdas: neither a name nor a journal tells them apart."""
+    known: dict[str, Any] = {}
+    for cell in cells:
+        function, *_ = unwrapped(held(cell.strategy))
+        if hasattr(function, "__qualname__") and known.setdefault(cell.strategy, function) != function:
+            raise InputError(f"two functions are named {cell.strategy}: make each once, under a name of its own")
+
+
 def _ordered(found: Sequence[Cell]) -> list[Cell]:
     """Cells without repeats, by seed; two that would write the same journal must be the same."""
+    check_functions(found)
     cells = sorted(dict.fromkeys(found), key=lambda cell: cell.seed)
     names: dict[str, Cell] = {}
     for cell in cells:
