@@ -13,6 +13,7 @@ import badge
 from badge import journal, stats
 from badge.errors import InputError, JournalError
 from badge.experiment import Cell, Processes, Serial, cells_of, finished, journal_path, run_cells
+from badge.experiment.grid import check_apart
 from badge.experiment.origin import code_digests
 from own_parts import blobs
 from small_cells import quiet
@@ -81,7 +82,7 @@ def test_partials_and_objects_with_other_parameters_are_other_strategies(tmp_pat
     assert len(digests) == 1  # of the function, which may change, not of functools.partial
 
 
-def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> None:
     """The first one's journal answered for both."""
 
     def made(start: int) -> Any:
@@ -96,6 +97,11 @@ def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
             InputError, match=r"two functions are named .*<lambda>: make each once, under a name of its own"
         ):
             use()
+    other = badge.data.Dataset(data.X_train, data.y_train, data.X_test[:9], data.y_test[:9], classes=3, name=data.name)
+    with pytest.raises(InputError, match="two data sets are named my blobs: give each a name of its own"):
+        run_cells([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, other)], tmp_path)
+    by_seed = [Cell(one, "mlp", own[seed], seed=seed, **OPTIONS) for seed, one in enumerate((data, other))]
+    check_apart(by_seed)  # each has its own journal
     same = Ahead(1).__call__  # a bound method is another object each time
     assert len(cells_of({"data": data, "model": "mlp", "strategy": same, "seeds": 2, **OPTIONS})) == 2
 

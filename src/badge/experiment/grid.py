@@ -23,6 +23,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from badge.core.names import path_of
 from badge.core.numbers import positive, whole
 from badge.data import Dataset
@@ -248,18 +250,28 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
     return _ordered([cell for block in blocks for cell in _block({**defaults, **block})])
 
 
-def check_functions(cells: Sequence[Cell]) -> None:
-    """Refuse two functions of one name, such as lambdas: neither a name nor a journal tells them apart."""
-    known: dict[str, Any] = {}
+def check_apart(cells: Sequence[Cell]) -> None:
+    """Refuse two functions (lambdas, say) or data sets of one name: one journal would be of the first, and count for both."""
+    known: dict[str, Cell] = {}
     for cell in cells:
-        function, *_ = unwrapped(held(cell.strategy))
-        if hasattr(function, "__qualname__") and known.setdefault(cell.strategy, function) != function:
+        first = known.setdefault(cell.name, cell)
+        (function, *_), (other, *_) = (unwrapped(held(one.strategy)) for one in (first, cell))
+        if cell.strategy == first.strategy and hasattr(function, "__qualname__") and function != other:
             raise InputError(f"two functions are named {cell.strategy}: make each once, under a name of its own")
+        if cell.data == first.data and not _same(held(first.data), held(cell.data)):
+            raise InputError(f"two data sets are named {cell.data}: give each a name of its own")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other or not (isinstance(one, Dataset) and isinstance(other, Dataset)):
+        return bool(one == other)
+    arrays = ("X_train", "y_train", "X_test", "y_test")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
 
 
 def _ordered(found: Sequence[Cell]) -> list[Cell]:
     """Cells without repeats, by seed; two that would write the same journal must be the same."""
-    check_functions(found)
+    check_apart(found)
     cells = sorted(dict.fromkeys(found), key=lambda cell: cell.seed)
     names: dict[str, Cell] = {}
     for cell in cells:

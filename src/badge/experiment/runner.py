@@ -12,7 +12,7 @@ from badge.errors import BadgeError, InputError
 from badge.experiment.cell import LINEAR, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
 from badge.experiment.executor import Executor, Outcome, Serial, failure
-from badge.experiment.grid import Cell, check_functions, held, journal_path
+from badge.experiment.grid import Cell, check_apart, held, journal_path
 from badge.experiment.origin import finished
 from badge.journal import Journal
 from badge.journal.events import Failed
@@ -91,7 +91,7 @@ def run_cells(
 
 def _check_names(cells: Sequence[Cell]) -> None:
     """Refuse a name that is wrong before anything runs: it is wrong for all cells."""
-    check_functions(cells)
+    check_apart(cells)
     several = names(lambda one: one.passes)
     for cell in cells:
         strategies.get(held(cell.strategy))
