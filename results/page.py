@@ -61,10 +61,10 @@ WHY = (
 FROZEN_SETUP = (
     "A pretrained encoder is kept as it is and a linear head is trained on its embeddings: MiniLM (texts: trec,",
     "banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn). Two sets have no encoder: letter's 16",
-    "columns and mnist's pixels stand for themselves. Batches of C examples (C classes), twenty batches with the first.",
+    "columns and mnist's pixels are used as they are. A batch has as many examples as there are classes. There are twenty.",
     "*Low* budgets are the three batches after the first, *middle* ones the next seven, *high* ones the last nine. In the",
     "`rare` sets the rarest class has one example for every 100 of the most frequent one. A run is compared with `rand` of",
-    "the same first batch, data set and seed. Of fewer than three seeds no interval is shown. The weights of the image",
+    "the same first batch, data set and seed. With fewer than three seeds no interval is shown. The weights of the image",
     "encoder come without a stated licence; neither encoder is shipped. [What follows from this](which-strategy.md).",
 )
 FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -72,7 +72,7 @@ FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "encoders": ("The same on the sets with an encoder", ()),
     "data": (
         "By data set",
-        ("Points above `rand`, mean over seeds ± half a paired 95 % t interval; the best in bold.",),
+        ("Points above `rand`, mean over seeds ± the half-width of a paired 95 % t interval; the best in bold.",),
     ),
     "saved": (
         "Share of the labels that are needed",
@@ -109,8 +109,8 @@ FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Seconds of a selection",
         (
             "Medians, taken beside other work on two cores: orders of magnitude. The grid keeps products of pairs of rows",
-            "for `uherding`, `maxherding` and `probcover`, so their seconds are not those of `badge` and stand in",
-            "[the benchmarks](benchmarks.md), which compare within one run.",
+            "for `uherding`, `maxherding` and `probcover`, so their times here would mislead:",
+            "[the benchmarks](benchmarks.md) compare them within one run.",
         ),
     ),
 }

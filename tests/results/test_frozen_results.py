@@ -168,7 +168,7 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     assert [names[1] == "maxherding" for names in order[:2]] == [True, True]
     assert "`bald` is among the last three at every budget" in words
     assert all("bald" in names[-3:] for names in order)
-    assert "`power-marg`: ahead of `marg` at every budget" in words
+    assert "`power-marg`: ahead of `marg` in the mean at each budget" in words
     assert all(ours > theirs for ours, theirs in zip(budgets["power-marg"], budgets["marg"], strict=True))
     ahead, sets = [], set()
     for lines in "\n".join(shown["data"]).split(" budgets:")[1:]:
@@ -187,24 +187,27 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     assert len(sure) == 2 and set.intersection(*sure) == {"conf", "entropy"}
     firsts = cells(shown["cold"])
     header = firsts.pop("data set")
-    assert "`kmeanspp` is no better than `rand` on most sets" in words
+    assert "`kmeanspp` is on no set better than `rand` for certain" in words
     plain = [row[header.index("kmeanspp")].split() for name, row in firsts.items() if name != "---"]
     better = [float(cell[0]) > float(cell[2]) for cell in plain if "±" in cell]
-    assert sum(better) < len(better) / 2
-    assert "`uherding` after `maxherding` is not behind `uherding` after `typiclust` at any budget" in words
+    assert len(better) == 6 and not any(better)
+    assert "`uherding` after `maxherding` is ahead of `uherding` after `typiclust`, or level, at each budget" in words
     later = cells(shown["firsts"])
     header = later["data set, budget"]
     for budget in ("low", "middle", "high"):
         rows = [row for name, row in later.items() if name.endswith(budget) and "–" not in row]
         after = {first: np.mean([first_number(row[header.index(first)]) for row in rows]) for first in header}
-        assert after["maxherding"] >= after["typiclust"]
+        assert after["maxherding"] > after["typiclust"] - 0.2
     batches = cells(shown["batches"])
-    assert "`uherding` is the best there or within half a point of the best" in words
+    assert "of nine strategies that were run `uherding` is the best or within half a point of the best" in words
+    assert "with batches of 100 `marg` is ahead" in words
     assert "with batches of 100 and more and many classes `wkmeans`" in words
     for i, name in enumerate(batches["strategy"]):
         column = {of: first_number(row[i]) for of, row in batches.items() if row[i][1:2].isdigit()}
         if name.endswith(("B = 100", "B = 500")):
-            assert column["uherding"] > max(column.values()) - 0.5
+            assert column["uherding"] > max(column.values()) - 0.5 and len(column) == 9
+        if name.endswith("B = 100"):
+            assert column["marg"] > column["power-marg"]
         if name.startswith("banking77"):
             assert max(column.keys() - {"uherding"}, key=lambda of: column[of]) == "wkmeans"
 
@@ -216,7 +219,10 @@ def test_the_advice_on_the_page_of_strategies_is_that_of_the_tables() -> None:
     assert max(budgets["coreset"]) < 0 > max(budgets["bald"]) and all(above["maxherding", "probcover"])
     assert all(above["badge-origin", "badge"][1:]) and all(above["uherding", "badge"])
     assert all(above["uherding", name].count(True) >= 2 for name in budgets if name not in ("uherding", "typiclust"))
-    fewer = cells(shown["budgets"])["bait"]
-    assert all(float(cell.split(" (")[0]) < float(cell.split(" (")[1].strip(")")) for cell in fewer[1:])
+    fewer = [cells(shown[table])["bait"] for table in ("budgets", "encoders")]
+    assert [of[0] for of in fewer] == ["letter, trec-minilm", "trec-minilm"]
+    behind, level = ([[float(x.strip(")")) for x in cell.split(" (")] for cell in of[1:]] for of in fewer)
+    assert all(ours < best for ours, best in behind) and all(best < ours < best + 2 for ours, best in level)
     binary = cells(shown["published"])["BAIT, binary"][1:]
     assert all(abs(float(cell.split(" · ")[1])) < 1.5 for cell in binary)  # "about level with badge"
+    assert budgets["bait-binary"][2] < budgets["badge"][2]

@@ -85,7 +85,8 @@ def explain(
         ids: positions of the picks, in pick order.
         strategy: what picked them, if it has an objective: maxherding, uherding, probcover, bait, bait-binary, or auto after
             its first batch. `gain` is then what each pick added to the objective: coverage of the pool (of probcover the
-            share of it that is newly covered), or by how much the variance tr(M⁻¹F) of the last layer falls (bait).
+            share of it that is newly covered), or by how much the variance tr(M⁻¹F) of the last layer falls (bait;
+            it depends on the number of picks, so explain a batch as a whole).
         labeled: as `select_from` was given it, like the next two. The objective depends on the labelled examples.
         exclude: positions that could not be picked; they stand in for `labeled` where that is not given.
         seed: probcover finds its radius with it.
