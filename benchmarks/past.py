@@ -27,7 +27,7 @@ from badge.samplers.lloyd import lloyd_from
 from badge.strategies import get
 from badge.strategies.uncertainty import doubt
 from benchmarks.bars import MB
-from benchmarks.inputs import Input, load, trained
+from benchmarks.inputs import Input, at_hand, load, trained
 from benchmarks.measure import _status, _watch
 
 __all__ = ["NAMES", "main"]
@@ -36,8 +36,6 @@ __all__ = ["NAMES", "main"]
 LABELED, K = 1000, 100
 #: The bare product is taken for this share of the rows.
 SHARE = 16
-
-
 #: Seeds of k-means that times and inertias are means of.
 SEEDS = 4
 
@@ -221,6 +219,8 @@ def main(names: list[str]) -> None:
             if name in ALONE:
                 ALONE[name]()
                 continue
+            if not at_hand("mnist"):
+                sys.exit(f"{name} is measured on MNIST: set BADGE_DATA to a folder that holds mnist.npz")
             whole = load(trained(1000))
             order = np.random.default_rng(0).permutation(len(whole))
             pool, labeled = whole[np.sort(order[LABELED:])], whole[order[:LABELED]]
