@@ -4,9 +4,9 @@
 
 `uherding`, `maxherding` and `probcover` take bounds from products of pairs of rows. In an experiment on a frozen encoder
 all batches of all runs ask for the same pairs. Products only guide these samplers, and float64 decides. So a cell has the
-picks of `badge grid` (tests/results/test_products.py) in less time, and its `select_seconds` are not those of `badge`. A process keeps 4 N² bytes: in memory for up to IN_MEMORY rows, else in a
-file in the folder for temporary files, 14 GB for 60,000 rows. Give such pools one worker and a machine whose cache holds
-the file. Pools of more than MOST rows are left alone.
+picks of `badge grid` (tests/results/test_products.py) in less time, and its `select_seconds` are not those of `badge`.
+A process keeps 4 N² bytes: in memory for up to IN_MEMORY rows, else in a file in the folder for temporary files, 14 GB for
+60,000 rows. Give such pools one worker and a machine whose cache holds the file. Pools of more than MOST rows are left alone.
 """
 
 from __future__ import annotations
