@@ -121,7 +121,7 @@ def test_bad_requests_before_anything_starts(pool: badge.Outputs, tmp_path: Path
         (pool, {"k": 5, "shards": 0}, "shards must be a whole number ≥ 1"),
         (pool, {"k": 5, "num_cpus": -1}, "num_cpus must be a number above 0, not -1"),
         (pool, {"k": 5, "memory": 0.5}, "memory must be a whole number ≥ 1"),
-        (pool, {"k": 5, "strategy": halves}, "reads the whole pool as tensors"),
+        (pool, {"k": 5, "strategy": halves}, "^halves reads the whole pool as tensors"),
         (pool, {"k": 5, "strategy": "coreset"}, "conditioned on the labelled examples"),
         (pool, {"k": 5, "strategy": "coreset", "labeled": wide}, "labeled has 3 embedding columns and the pool 8"),
         (memory, {"k": 5}, "in the memory of this process"),

@@ -179,7 +179,7 @@ def test_bad_requests_before_the_pass(nodes: Any, tmp_path: Path) -> None:
         ({"k": 10}, "asked for 10 of 9 candidates"),
         ({"k": 9, "exclude": [1]}, "asked for 9 of 8 candidates"),
         ({"k": 2, "exclude": [9]}, "exclude holds 9"),
-        ({"k": 2, "strategy": halves}, "reads the whole pool as tensors"),
+        ({"k": 2, "strategy": halves}, "^halves reads the whole pool as tensors"),
         ({"k": 2, "shards": 0}, "shards must be a whole number"),
     ]
     for options, message in cases:

@@ -61,6 +61,11 @@ class Ahead:
         return np.arange(self.by, self.by + k)
 
 
+class Hidden(Ahead):
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+
+
 def first_ones(outputs: badge.Outputs, k: int, rng: Any, labeled: Any = None, start: Any = 0) -> np.ndarray:
     return np.arange(start, start + k)
 
@@ -88,19 +93,28 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
     def made(start: int) -> Any:
         return lambda outputs, k, rng, labeled=None: np.arange(start, start + k)
 
-    own, data = [made(1), made(2)], mine()
-    for use in (
-        lambda: run_cells([Cell(data, "mlp", one, **OPTIONS) for one in own], tmp_path),
-        lambda: cells_of({"data": data, "model": "mlp", "strategy": own, **OPTIONS}),
-    ):
+    own, data, shuffled = [made(1), made(2)], mine(), np.arange(5000)
+    shuffled[2500] = 0
+    options = [[partial(first_ones, start=one) for one in two] for two in (own, (np.arange(5000), shuffled))]
+    for pair in (own, [Hidden(1), Hidden(2)], *options):
+        refused = pytest.raises(
+            InputError, match=r"two strategies are named .*: make each once, under a name of its own"
+        )
+        with refused:
+            run_cells([Cell(data, "mlp", one, **OPTIONS) for one in pair], tmp_path)
+        with refused:
+            cells_of({"data": data, "model": "mlp", "strategy": pair, **OPTIONS})
+    assert len(cells_of({"data": data, "model": "mlp", "strategy": [Hidden(1), Hidden(1)], **OPTIONS})) == 1
+    parts = {"X_train": data.X_train, "y_train": data.y_train, "X_test": data.X_test, "y_test": data.y_test}
+    smaller = {**parts, "X_test": data.X_test[:9], "y_test": data.y_test[:9], "classes": 3}
+    for changed in (smaller, {**parts, "classes": 4}, {**parts, "classes": 3, "lr": 0.5}):
+        twin = badge.data.Dataset(**changed, name=data.name)
         with pytest.raises(
-            InputError, match=r"two functions are named .*<lambda>: make each once, under a name of its own"
+            InputError, match="two data sets are named my blobs: make each once, under a name of its own"
         ):
-            use()
-    other = badge.data.Dataset(data.X_train, data.y_train, data.X_test[:9], data.y_test[:9], classes=3, name=data.name)
-    with pytest.raises(InputError, match="two data sets are named my blobs: give each a name of its own"):
-        run_cells([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, other)], tmp_path)
-    by_seed = [Cell(one, "mlp", own[seed], seed=seed, **OPTIONS) for seed, one in enumerate((data, other))]
+            run_cells([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, twin)], tmp_path)
+    check_apart([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, mine())])  # the same, made twice
+    by_seed = [Cell(one, "mlp", own[seed], seed=seed, **OPTIONS) for seed, one in enumerate((data, twin))]
     check_apart(by_seed)  # each has its own journal
     same = Ahead(1).__call__  # a bound method is another object each time
     assert len(cells_of({"data": data, "model": "mlp", "strategy": same, "seeds": 2, **OPTIONS})) == 2

@@ -208,7 +208,7 @@ def test_strategies_without_an_objective_are_named(parts: tuple[badge.Outputs, b
     with pytest.raises(InputError, match=f"{first}, or give the labelled examples"):
         badge.explain(pool, [1], "auto")
     assert badge.explain(pool, [1], "auto", done).gain is not None
-    with pytest.raises(InputError, match="ids holds 3, which exclude holds too"):
+    with pytest.raises(InputError, match="id 3 is excluded: gains are of examples that could be picked"):
         badge.explain(pool, [1, 3], "uherding", exclude=[3, 4])
     with pytest.raises(InputError, match=r"labeled must be badge\.Outputs of the labelled examples, not list"):
         badge.explain(pool, [1], "uherding", labeled=[1])  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +51,7 @@ def test_the_scores() -> None:
         assert chi_square(counts, law_of(scores, 2)) > ACCEPTED
 
 
-def test_beta_is_positive() -> None:
+@pytest.mark.parametrize("beta", [0, -1.0, np.True_, float("inf"), "1"])
+def test_beta_is_positive(beta: Any) -> None:
     with pytest.raises(InputError, match="beta"):
-        power_norm(OUT, 2, np.random.default_rng(0), beta=0)
+        power_norm(OUT, 2, np.random.default_rng(0), beta=beta)

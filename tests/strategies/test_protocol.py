@@ -213,6 +213,8 @@ def test_a_partial_that_no_call_fits_is_one_line() -> None:
             badge.explain(OUT, [1, 2], strategy)
         with pytest.raises(InputError, match=re.escape(said)):
             badge.ActiveLearner(np.zeros((60, 2)), LogisticRegression(), classes=2, strategy=strategy)
+    with pytest.raises(InputError, match=r"^a partial of power-marg cannot be called as .*; power-marg takes outputs"):
+        badge.select_from(OUT, 4, functools.partial(power_marg, gamma=2.0))  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"leave it out for uherding$"):
         badge.select_from(OUT, 4, functools.partial(uherding), bias=True)
 
@@ -230,6 +232,20 @@ def test_a_partial_by_place_and_one_inside_another_are_told_apart_in_a_journal()
     }
     inner = describe(functools.partial(scaled, 1.0, by=functools.partial(power_marg, beta=2.0)))
     assert isinstance(inner, dict) and " at 0x" not in str(inner) and "2.0" in inner["parameters"]["by"]
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+
+def test_an_object_as_an_option_has_no_address_in_a_journal() -> None:
+    """An address is another in the next process: the journal was refused there."""
+    one, same, other = (describe(functools.partial(scaled, 1.0, by=Scale(by))) for by in (1, 1, 2))
+    assert isinstance(one, dict) and one["parameters"]["by"] == f"{__name__}.Scale(by=1)"
+    assert one == same != other
+    several = describe(functools.partial(scaled, 1.0, by=[scaled, np.random.default_rng(0)]))
+    assert "scaled" in str(several) and " at 0x" not in str(several)
 
 
 def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:

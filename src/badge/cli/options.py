@@ -87,10 +87,11 @@ def needs(row: catalog.Spec) -> str:
 
 
 def names_of(strategies: list[str] | None) -> list[str]:
-    """Every name once, in the order given.
+    """Every name once, in the order given. Commas in brackets are part of a name.
 
-    >>> names_of(["badge, rand", "badge", "conf"])
-    ['badge', 'rand', 'conf']
+    >>> names_of(["badge, rand", "badge", "conf"]), names_of(["rand,m:f(a=1, b=(2, 3))"])
+    (['badge', 'rand', 'conf'], ['rand', 'm:f(a=1, b=(2, 3))'])
     """
-    found = [name.strip() for names in strategies or [] for name in names.split(",")]
+    apart = r"(?:\((?:[^()]|\([^()]*\))*\)|[^,])+"
+    found = [name.strip() for names in strategies or [] for name in re.findall(apart, names)]
     return list(dict.fromkeys(name for name in found if name))

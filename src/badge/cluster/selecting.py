@@ -19,7 +19,7 @@ from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
 from badge.strategies.choose import check_one_model, choose
-from badge.strategies.protocol import Picks, Strategy
+from badge.strategies.protocol import Picks, Strategy, title
 from badge.strategies.request import Request
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def select_from(
 def _checked(request: Request, shards: int | None) -> Request:
     if request.declared.reads and not request.declared.blocks:
         way_out = "declare that it reads blocks (badge.strategies.declare(blocks=True)), or use badge.select_from"
-        raise InputError(f"the strategy {request.strategy!r} reads the whole pool as tensors: {way_out}")
+        raise InputError(f"{title(request.strategy)} reads the whole pool as tensors: {way_out}")
     if shards is not None:
         whole(shards, "shards")
     return request

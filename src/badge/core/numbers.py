@@ -20,23 +20,22 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     Traceback (most recent call last):
     badge.errors.InputError: k must be a whole number ≥ 1, not 2.0
     """
-    # 0-d arrays and tensors are numbers as well; a boolean, of Python or of numpy, is none
-    boolean = isinstance(value, bool) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
-    with suppress(TypeError):
-        if not boolean and (number := operator.index(value)) >= least:
+    with suppress(TypeError):  # 0-d arrays and tensors are numbers as well
+        if not _boolean(value) and (number := operator.index(value)) >= least:
             return number
     raise InputError(f"{name} must be a whole number ≥ {least}, not {_shown(value)}")
 
 
-def positive(value: Any, name: str) -> float:
-    """`value` as a float above 0 and finite.
+def positive(value: Any, name: str, finite: bool = True) -> float:
+    """`value` as a float above 0; math.inf only where it need not be finite.
 
     >>> positive("x", "lr")
     Traceback (most recent call last):
     badge.errors.InputError: lr must be a number above 0, not 'x'
     """
     with suppress(TypeError, ValueError, OverflowError):
-        if not isinstance(value, bool | str | bytes) and 0 < (number := float(value)) < math.inf:
+        number = math.nan if _boolean(value) or isinstance(value, str | bytes) else float(value)
+        if number > 0 and not (finite and math.isinf(number)):
             return number
     raise InputError(f"{name} must be a number above 0, not {_shown(value)}")
 
@@ -47,6 +46,11 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool) and not of_numpy:
         raise InputError(f"{name} must be True or False, not {_shown(value)}")
     return bool(value)
+
+
+def _boolean(value: Any) -> bool:
+    """A boolean of Python, numpy or torch, which none of the numbers here is."""
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
 
 
 def _shown(value: Any) -> str:

@@ -15,6 +15,7 @@ Any other setting of `Cell` (labels, threads, width, lr, max_epochs, raw) is one
 from __future__ import annotations
 
 import hashlib
+import pickle
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,6 @@ from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from badge.core.names import path_of
 from badge.core.numbers import positive, whole
@@ -90,7 +89,8 @@ class Cell:
     Args:
         data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
         model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
-        strategy: a name, "package.module:function", or a function, a `functools.partial` of one, or an object.
+        strategy: a name, "package.module:function", a function, a `functools.partial` of one, or an object that keeps the
+            arguments of its class as attributes of the same names.
         batch_size: labels per round.
         initial: labels of the first round.
         labels: number at which the run ends; None: the end of the pool, at most 50,000.
@@ -251,22 +251,23 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
 
 
 def check_apart(cells: Sequence[Cell]) -> None:
-    """Refuse two functions (lambdas, say) or data sets of one name: one journal would be of the first, and count for both."""
+    """Refuse two strategies (lambdas, say) or data sets of one name: the journal of the first would count for both."""
     known: dict[str, Cell] = {}
     for cell in cells:
         first = known.setdefault(cell.name, cell)
-        (function, *_), (other, *_) = (unwrapped(held(one.strategy)) for one in (first, cell))
-        if cell.strategy == first.strategy and hasattr(function, "__qualname__") and function != other:
-            raise InputError(f"two functions are named {cell.strategy}: make each once, under a name of its own")
-        if cell.data == first.data and not _same(held(first.data), held(cell.data)):
-            raise InputError(f"two data sets are named {cell.data}: give each a name of its own")
+        for field, what in (("strategy", "strategies"), ("data", "data sets")):
+            one, other = getattr(first, field), getattr(cell, field)
+            if one == other and not _same(held(one), held(other)):
+                raise InputError(f"two {what} are named {one}: make each once, under a name of its own")
 
 
 def _same(one: Any, other: Any) -> bool:
-    if one is other or not (isinstance(one, Dataset) and isinstance(other, Dataset)):
-        return bool(one == other)
-    arrays = ("X_train", "y_train", "X_test", "y_test")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+    if one is other or (hasattr(one, "__qualname__") and one == other):  # a bound method is another object each time
+        return True
+    try:
+        return pickle.dumps(one) == pickle.dumps(other)
+    except Exception:  # a lambda, and what holds one; pickle refuses in many ways
+        return False
 
 
 def _ordered(found: Sequence[Cell]) -> list[Cell]:

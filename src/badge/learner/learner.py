@@ -489,9 +489,8 @@ class ActiveLearner:
         """
         with self._work.busy():
             if ids is not None:
-                named = self._book.ids.plain(ids)
-                outputs = self.outputs
-                return self._work.explained(outputs, named, self._book.look(Snapshot))
+                named, now = self._book.ids.plain(ids), self._book.look(Snapshot)
+                return self._work.explained(self._work.outputs(now), named, now)
             number, ask = self._book.look(Ledger.last_pick)
             if self._explained is None or self._explained[0] != number:
                 then = self._book.look(lambda _: Snapshot(self._book.ledger_at(ask.labels or number - 1)))

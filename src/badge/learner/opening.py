@@ -4,6 +4,7 @@ Classes and strategy may have changed since it began.
 """
 
 import inspect
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -193,7 +194,7 @@ def describe(strategy: Any) -> str | dict[str, Any]:
         parameters = {one: getattr(strategy, one) for one in of if hasattr(strategy, one)} | parameters
     elif not parameters:
         return name
-    return {"class": name, "parameters": {one: _by_name(value) for one, value in parameters.items()}}
+    return {"class": name, "parameters": {one: _as_text(value) for one, value in parameters.items()}}
 
 
 def in_words(said: Any) -> Any:
@@ -207,9 +208,11 @@ def in_words(said: Any) -> Any:
     return said.plain() if isinstance(said, e.Initial) else said
 
 
-def _by_name(value: Any) -> str:
-    """A parameter as text; the address that a function's repr shows is another in the next process."""
-    return str(describe(value)) if hasattr(value, "__qualname__") or isinstance(value, partial) else repr(value)
+def _as_text(value: Any) -> str:
+    """A parameter as text without addresses, which change with the process; functions and plain objects are described."""
+    unshown: Any = object.__repr__
+    plain = isinstance(value, partial) or hasattr(value, "__qualname__") or type(value).__repr__ is unshown
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", str(in_words(describe(value))) if plain else repr(value))
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:

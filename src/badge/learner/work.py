@@ -135,11 +135,7 @@ class Work:
         """The strategy in use at a snapshot; None: an object that is not the one of now."""
         if describe(self.given) == state.strategy:
             return self.strategy
-        return (
-            strategies.get(state.strategy)
-            if isinstance(state.strategy, str) and state.strategy in strategies.NAMES
-            else None
-        )
+        return strategies.get(str(state.strategy)) if state.strategy in strategies.NAMES else None
 
     @property
     def last_outputs(self) -> Outputs | None:

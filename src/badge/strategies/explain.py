@@ -154,19 +154,16 @@ def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray
     The strategy, its options, the rows that may be picked and the labelled examples are those of the request.
     """
     base, _, options = unwrapped(request.strategy)
-    if _added(uherding if base is auto else base) is None:
+    if _added(base, labelled=True) is None:
         return None
     seen, labeled = given_to(request, outputs)
-    added = _added(uherding if base is auto and labeled else base)
-    if added is None:
+    if (added := _added(base, labelled=bool(labeled))) is None:
         return None
     every = request.left.positions(np.arange(len(request.left)))
     order = every.argsort()
     places = order[np.searchsorted(every, ids, sorter=order).clip(max=len(every) - 1)]
     if len(missing := ids[every[places] != ids]):
-        raise InputError(
-            f"ids holds {int(missing[0])}, which exclude holds too: gains are of examples that could be picked"
-        )
+        raise InputError(f"id {int(missing[0])} is excluded: gains are of examples that could be picked")
     return np.array(added(seen, places.tolist(), request.rng, labeled, **options))
 
 
@@ -179,12 +176,12 @@ def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
     base, *_ = unwrapped(get(strategy))
     if base is auto and not labelled:
         return "auto picks the first batch by typiclust, which has no objective that each pick adds to"
-    known = base is auto or _added(base) is not None
-    return None if known else f"{title(strategy)} has no objective that each pick adds to"
+    return None if _added(base, labelled) else f"{title(strategy)} has no objective that each pick adds to"
 
 
-def _added(base: Any) -> Callable[..., list[float]] | None:
-    return next((added for strategy, added in OBJECTIVES if strategy is base), None)
+def _added(base: Any, labelled: bool) -> Callable[..., list[float]] | None:
+    wanted = uherding if base is auto and labelled else base
+    return next((added for strategy, added in OBJECTIVES if strategy is wanted), None)
 
 
 def _coverage(features: Factored, picks: Rows) -> Tensor:

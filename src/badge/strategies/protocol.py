@@ -152,12 +152,6 @@ def unwrapped(strategy: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     return strategy, places, options
 
 
-def title(strategy: Any) -> str:
-    """What a strategy is called in messages: its name, or that of its function or class."""
-    strategy, *_ = unwrapped(strategy)
-    return strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
-
-
 def check_one_label(outputs: Outputs, strategy: str) -> None:
     """Refuse multi-label outputs, for a strategy that has no form for them."""
     if outputs.multilabel:
@@ -178,3 +172,10 @@ def listed(name: str) -> Callable[[Made], Made]:
         return declare(row.reads, row.blocks, row.labeled)(strategy)
 
     return found
+
+
+def title(strategy: Any) -> str:
+    """What a strategy is called in messages: its name, or that of its function or class."""
+    strategy, *_ = unwrapped(strategy)
+    own = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", type(strategy).__name__)
+    return next((name for name, listed in REGISTRY.items() if listed is strategy), own)

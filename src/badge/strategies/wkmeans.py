@@ -1,8 +1,6 @@
 """Margin with weighted k-means: uncertain examples, spread over the pool."""
 
 import math
-from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +8,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from badge import samplers
-from badge.errors import InputError
+from badge.core.numbers import positive
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import lloyd_from
@@ -36,29 +34,13 @@ def wkmeans(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = 
     >>> sorted(i // 2 for i in wkmeans(out, 2, np.random.default_rng(0), beta=2).tolist())
     [0, 1]
     """
-    n, size = len(outputs), candidates(beta, k, len(outputs))
-    weights = doubt(outputs)
+    n, wanted, weights = len(outputs), positive(beta, "beta", finite=False) * k, doubt(outputs)
+    size = n if wanted >= n else max(k, math.ceil(wanted))
     some = torch.arange(n) if size == n else torch.from_numpy(samplers.topk(weights.numpy(force=True), size, rng))
     some = some.to(outputs.device)
     x = Dense.trusted(outputs.embeddings.index_select(0, some))
     first = x.rows(torch.from_numpy(samplers.kmeanspp(x, k, rng)).to(x.device)).as_matrix()
     return some.numpy(force=True)[nearest_distinct(x, lloyd_from(x, first, weights=weights[some])[1])]
-
-
-def candidates(beta: Any, k: int, n: int) -> int:
-    """How many of n examples are clustered for a batch of k.
-
-    >>> candidates(10, 5, 1000), candidates(0.1, 5, 1000), candidates(math.inf, 5, 1000)
-    (50, 5, 1000)
-    """
-    number = math.nan
-    with suppress(TypeError, ValueError, OverflowError):
-        if not isinstance(beta, bool | np.bool_ | str | bytes):
-            number = float(beta)
-    if not number > 0:
-        found = " ".join(f"{beta!r:.60}".split())
-        raise InputError(f"beta must be a number above 0, not {found}: the default is 10, math.inf is the whole pool")
-    return n if number * k >= n else max(k, math.ceil(number * k))
 
 
 def nearest_distinct(x: Dense, centres: Tensor) -> Picks:
