@@ -213,8 +213,8 @@ END = """\
 
 ## Options and ties
 
-In Python, `functools.partial` sets options: what it gives stands in place of the name. `albl` has a memory and
-is made by `badge.strategies.ALBL(rounds=20)`.
+In Python, `functools.partial` sets options; pass the result as `strategy`. `albl` has a memory, so make it by
+`badge.strategies.ALBL(rounds=20)`.
 
 ```python
 from functools import partial
@@ -229,12 +229,14 @@ wider = partial(badge.strategies.get("wkmeans"), beta=20.0)
 print(badge.select_from(out, k=5, strategy=wider))
 ```
 
-The same seed gives the same picks, also of equal rows. `coreset`, `kcenter-grad`, `maxherding`, `uherding` and
-`probcover` take the lowest position (of a learner with ids of its own, the first by id). `bait` and `bait-binary` add the
-lowest position, and then remove first what they added first, so that of copies a later one may stay. `wkmeans` takes the
-smaller margin, the seed decides between equal margins, and with `beta=math.inf` the lowest position wins. `typiclust` takes
-the lowest position in a cluster, but rounding may tell copies apart. `conf`, `marg`, `entropy` and `bald` leave it to the
-seed, and the others draw anyway.
+The same seed gives the same picks, also among equal rows:
+
+- `coreset`, `kcenter-grad`, `maxherding`, `uherding`, `probcover`: the lowest position wins. In a learner with ids of its own
+  this is the first id in sorted order.
+- `bait`, `bait-binary`: the lowest position is added first and removed first, so the later of two copies may stay.
+- `wkmeans`: the smaller margin wins, then the seed decides. With `beta=math.inf` the lowest position wins.
+- `typiclust`: the lowest position of a cluster wins, unless rounding tells copies apart.
+- `conf`, `marg`, `entropy`, `bald`: the seed decides. The others draw anyway.
 """
 
 
