@@ -185,6 +185,8 @@ def test_errors_before_work_starts(nodes: Any, tmp_path: Path) -> None:
         badge.cluster.predict(net, X[:0], out)
     with pytest.raises(InputError, match="cannot be cut into parts"):
         badge.cluster.predict(net, [{"input_ids": X}], out)
+    with pytest.raises(ModelError, match=r"a list of 2 models, .*: pass one model, or use badge.predict"):
+        badge.cluster.predict([net, network()], X, out)
     assert not out.exists()
 
 

@@ -142,7 +142,7 @@ def test_strategies_past_the_paper(known: str, nodes: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("strategy", ["bald", "power-bald"])
-def test_bald_is_refused_as_on_one_machine(strategy: str, nodes: Any, pool: badge.Outputs) -> None:
+def test_bald_is_refused_as_on_one_machine(strategy: str, nodes: Any, pool: badge.Outputs, tmp_path: Path) -> None:
     """Outputs on disk hold one answer about each example: what several passes say is kept in memory."""
     said = []
     for select_from in (badge.select_from, badge.cluster.select_from):
@@ -151,7 +151,9 @@ def test_bald_is_refused_as_on_one_machine(strategy: str, nodes: Any, pool: badg
         ) as raised:
             select_from(pool, k=5, strategy=strategy)
         said.append(str(raised.value))
-    assert said[0] == said[1]
+    with pytest.raises(InputError) as raised:
+        badge.cluster.select(torch.nn.Linear(2, 2), torch.zeros(9, 2), k=5, strategy=strategy, out=tmp_path / "out")
+    assert said[0] == said[1] == str(raised.value) and not (tmp_path / "out").exists()  # before the pass
 
 
 def test_a_strategy_with_options(nodes: Any, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -80,6 +83,22 @@ def test_a_list_of_models() -> None:
     found = badge.predict(fitted, x)
     expected = textbook(np.stack([one.predict_proba(x) for one in fitted]))
     np.testing.assert_allclose(mutual_information(found).numpy(), expected, atol=1e-6)
+
+
+POWER: Any = badge.strategies.get("power-bald")
+
+
+@pytest.mark.parametrize("strategy", ["bald", "power-bald", partial(POWER, beta=2.0)])
+def test_one_answer_is_refused_before_the_pass(strategy: Any) -> None:
+    """A pass over a large pool takes hours."""
+    ran: list[int] = []
+    model = net()
+    model.register_forward_hook(lambda *_: ran.append(1))
+    with pytest.raises(InputError, match=r"bald compares several answers .* passes=20"):
+        badge.select(model, torch.randn(9, 5), k=2, strategy=strategy)
+    assert not ran
+    assert len(badge.select(model, torch.randn(9, 5), k=2, strategy=strategy, passes=2)) == 2 and ran
+    assert len(badge.select([model, net(1)], torch.randn(9, 5), k=2, strategy=strategy)) == 2
 
 
 def test_what_is_kept_does_not_grow_with_passes() -> None:

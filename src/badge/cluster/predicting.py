@@ -84,6 +84,9 @@ def predict(
     (100, '7.jpg')
     """
     how = Options.of("predict", ClusterOptions, options)
+    if isinstance(model, list | tuple):
+        said = f"a list of {len(model)} models, and parts on disk hold what one says"
+        raise ModelError(f"{said}: pass one model, or use badge.predict, which keeps the answers of all in memory")
     how = how.named(unwrap(model)) if isinstance(model, nn.Module) else how  # a pickled module is another one
     place, copied = parts.place_of(out, "out"), pickled(model, "the model", ModelError)
     each = Resources.of(num_cpus, num_gpus, memory)

@@ -18,6 +18,7 @@ from badge.errors import InputError
 from badge.models.one_pass import Pass
 from badge.models.options import ClusterOptions, Options, takes_options
 from badge.outputs import Outputs, parts
+from badge.strategies.bald import check_one_answer
 from badge.strategies.choose import check_one_model, choose
 from badge.strategies.protocol import Picks, Strategy, title
 from badge.strategies.request import Request
@@ -82,6 +83,7 @@ def _checked(request: Request, shards: int | None) -> Request:
     if request.declared.reads and not request.declared.blocks:
         way_out = "declare that it reads blocks (badge.strategies.declare(blocks=True)), or use badge.select_from"
         raise InputError(f"{title(request.strategy)} reads the whole pool as tensors: {way_out}")
+    check_one_answer(request.strategy)  # parts on disk hold what one pass of one model says
     if shards is not None:
         whole(shards, "shards")
     return request

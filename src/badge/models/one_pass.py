@@ -100,6 +100,11 @@ class Pass:
     def rows(self) -> int:
         return self.opened.rows
 
+    @property
+    def several(self) -> bool:
+        """Whether each example gets several answers: passes with dropout, or an ensemble."""
+        return isinstance(self.runner, Members)
+
     def outputs(self, out: str | os.PathLike[str] | None = None) -> Outputs:
         """Run the model over the pool; `out` is a directory to write to, from where an interrupted pass stopped."""
         several = self.runner if isinstance(self.runner, Members) else None

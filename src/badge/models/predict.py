@@ -12,6 +12,7 @@ from badge.models.one_pass import Pass
 from badge.models.options import Embeddings, Options, PassOptions, takes_options
 from badge.models.pools import length
 from badge.outputs import Outputs
+from badge.strategies.bald import check_one_answer
 from badge.strategies.choose import choose
 from badge.strategies.protocol import Declaration, Strategy, declaration
 from badge.strategies.registry import get
@@ -114,6 +115,8 @@ def select(
     one_pass = Pass.of(model, pool, how)
     # an error comes before the pass, not after it
     request = Request.of(chosen, k, one_pass.rows, seed, labeled, exclude)
+    if not one_pass.several:
+        check_one_answer(chosen)
     outputs = one_pass.outputs(out)
     if labeled is not None and not isinstance(labeled, Outputs):
         request = replace(request, labeled=Pass.of(model, labeled, how).outputs())

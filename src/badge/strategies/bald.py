@@ -9,7 +9,7 @@ from torch import Tensor
 from badge import samplers
 from badge.errors import InputError
 from badge.outputs import Outputs
-from badge.strategies.protocol import Picks, listed
+from badge.strategies.protocol import Picks, Strategy, listed, unwrapped
 from badge.strategies.uncertainty import Power, entropies
 
 
@@ -42,13 +42,17 @@ def mutual_information(outputs: Outputs) -> Tensor:
     """
     whole = entropies(outputs)
     if outputs.expected_entropy is None:
-        what = "bald compares several answers about each example, and these outputs hold one: use entropy"
-        way_out = (
-            "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model; "
-            "for a learner predict=functools.partial(badge.predict, passes=20)"
-        )
-        raise InputError(what, in_python=way_out)
+        raise _one_answer()
     return (whole - outputs.expected_entropy[:][:, 0].to(whole.device)).clamp(min=0)
+
+
+def _one_answer() -> InputError:
+    what = "bald compares several answers about each example, and these outputs hold one: use entropy"
+    way_out = (
+        "or badge.predict(model, pool, passes=20) with dropout, or a list of models in place of the model; "
+        "for a learner predict=functools.partial(badge.predict, passes=20)"
+    )
+    return InputError(what, in_python=way_out)
 
 
 @listed("bald")
@@ -64,3 +68,15 @@ def bald(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = Non
 
 
 power_bald = listed("power-bald")(Power(mutual_information))
+
+
+def check_one_answer(strategy: Strategy) -> None:
+    """Refuse, before a pass that says one thing about each example, a strategy that compares several.
+
+    >>> check_one_answer(bald)
+    Traceback (most recent call last):
+    badge.errors.InputError: bald compares several answers about each example, and these outputs hold one: use entropy; or ...
+    """
+    base, *_ = unwrapped(strategy)
+    if base is bald or base is power_bald:
+        raise _one_answer()
