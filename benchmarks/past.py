@@ -20,10 +20,12 @@ import numpy as np
 import torch
 
 import badge
-from badge import data
+from badge import data, samplers
 from badge.features.kinds import unit_rows
 from badge.outputs import Outputs
+from badge.samplers.kernels import Gauss
 from badge.samplers.lloyd import lloyd_from
+from badge.samplers.plain import plain_bait, plain_coverage, plain_lloyd
 from badge.strategies import get
 from badge.strategies.uncertainty import doubt
 from benchmarks.bars import MB
@@ -36,6 +38,8 @@ __all__ = ["NAMES", "main"]
 LABELED, K = 1000, 100
 #: The bare product is taken for this share of the rows.
 SHARE = 16
+#: Rows, and columns of their embeddings, that the plain loop of bait gets.
+FEW, WIDE = 1000, 32
 #: Seeds of k-means that times and inertias are means of.
 SEEDS = 4
 
@@ -69,18 +73,63 @@ def coverage(name: str, pool: Outputs, labeled: Outputs | None) -> None:
     bare = (before + after) / 2
     start = "before any label" if labeled is None else f"{LABELED:,} labelled"
     print(f"{name}, {start}, k = {K}: {mine:.1f} s, {mine / bare:.2f} products N × D × N ({bare:.1f} s)", flush=True)
+    peak_so_far()
 
 
 def fisher(name: str, pool: Outputs, labeled: Outputs | None) -> None:
     print(f"{name}, k = {K} ({2 * K} forward steps): {select(name, pool, K, labeled):.1f} s", flush=True)
+    peak_so_far()
+
+
+def peak_so_far() -> None:
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  peak memory of the process so far: {grown:.2f} GB", flush=True)
+
+
+def loops(pool: Outputs, n: int = 2000, k: int = 20) -> None:
+    """Against the loops of `samplers/plain.py`, on as many rows as their whole matrices let them have."""
+    rng, rows = np.random.default_rng(0), np.sort(np.random.default_rng(0).permutation(len(pool))[:n])
+    x, of_rows, few = unit_rows(pool.embeddings[rows]), pool[rows], rows[:FEW]
+    sigma = float(torch.cdist(x[:50].as_matrix(), x[50:100].as_matrix()).min())
+    first = x.as_matrix()[:k]
+    narrow = Outputs(pool.probabilities[few], pool.embeddings[few][:, :WIDE])
+    for name, size, ours, plain in (
+        (
+            f"coverage, σ = {sigma:.2f}, k = {k}",
+            n,
+            lambda: samplers.coverage(x, k, rng, Gauss(sigma)),
+            lambda: plain_coverage(x, k, rng, Gauss(sigma)),
+        ),
+        (
+            "bait-binary, k = 10",
+            n,
+            lambda: get("bait-binary")(of_rows, 10, rng),
+            lambda: bait_by_loop(of_rows, 10, True),
+        ),
+        (f"bait, D = {WIDE}, k = 10", FEW, lambda: get("bait")(narrow, 10, rng), lambda: bait_by_loop(narrow, 10)),
+        (f"lloyd, k = {k}", n, lambda: lloyd_from(x, first), lambda: plain_lloyd(x, first)),
+    ):
+        ours()  # libraries are loaded
+        mine, theirs = seconds(ours), seconds(plain)
+        print(f"{name}, {size:,} rows: {mine:.3f} s; plain loop {theirs:.2f} s ({theirs / mine:.0f} ×)", flush=True)
+
+
+def bait_by_loop(pool: Outputs, k: int, binary: bool = False) -> Any:
+    """BAIT with the matrices of every row, as the authors have them."""
+    p, h = pool.probabilities.double().numpy(), pool.embeddings.double().numpy()
+    top = p.max(axis=1)[:, None]
+    a = (
+        np.sqrt(top * (1 - top))[:, :, None]
+        if binary
+        else np.sqrt(p)[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
+    )
+    blocks = np.einsum("nyc,nd->nycd", a, h).reshape(len(p), a.shape[1], -1)
+    return plain_bait(blocks, None, k, penalty=0.01 * float((h**2).sum(axis=1).mean()))
 
 
 def clusters(pool: Outputs, k: int = 1000, beta: int = 10) -> None:
     from sklearn.cluster import KMeans, kmeans_plusplus
 
-    from badge import samplers
     from badge.features import Dense
 
     weights = doubt(pool)
@@ -207,7 +256,7 @@ def million(whole: Outputs, labeled: Outputs, n: int = 1_000_000) -> None:
 
 #: Those that have a pool of their own.
 ALONE = {"typiclust": cold_start, "pixels": pixels, "bald": dropout, "peers": peers}
-NAMES = ("uherding", "maxherding", "bait-binary", "bait", "wkmeans", *ALONE, "million")
+NAMES = ("uherding", "maxherding", "probcover", "bait-binary", "bait", "wkmeans", "loops", *ALONE, "million")
 
 
 def main(names: list[str]) -> None:
@@ -228,6 +277,8 @@ def main(names: list[str]) -> None:
                 clusters(pool)
             elif name == "million":
                 million(pool, labeled)
+            elif name == "loops":
+                loops(pool)
             elif name.startswith("bait"):
                 fisher(name, pool, labeled)
             else:
