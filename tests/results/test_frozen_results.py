@@ -18,6 +18,7 @@ from results.frozen import (
     batch_sizes,
     by_budget,
     curves,
+    half_interval,
     native,
     published,
     ranked,
@@ -95,6 +96,17 @@ def test_the_rule_fixed_in_advance_is_tested_on_other_sets(other: dict[str, floa
     misled = made({**GAINS, "badge": 0.2}, sets=("trec-minilm", "cifar10-efficientnet"), firsts=("rand", "typiclust"))
     found = verdict(native({**curves(misled), **curves(two)}))
     assert found is not None and found.searched[1] == "badge" and found.holds is holds and (found.off > 1) is holds
+
+
+@pytest.mark.parametrize("count", [3, 5, 6])
+def test_intervals_over_seeds_and_data_sets_cover_as_they_say(count: int) -> None:
+    """So many seeds or data sets, drawn from a normal and from a uniform law; one with the normal quantile is too narrow."""
+    rng = np.random.default_rng(count)
+    for draws in (rng.normal(size=(2000, count)), rng.uniform(-1, 1, size=(2000, count))):
+        inside = [abs(float(values.mean())) <= half_interval(values.tolist()) for values in draws]
+        assert 0.91 <= np.mean(inside) <= 0.97
+        narrow = 1.96 * draws.std(axis=1, ddof=1) / count**0.5
+        assert np.mean(np.abs(draws.mean(axis=1)) <= narrow) < 0.93
 
 
 def test_every_table_has_a_line_even_with_few_runs() -> None:
