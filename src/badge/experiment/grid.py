@@ -40,7 +40,7 @@ else:
 
 #: repeats that a number of seeds may ask for
 MOST_SEEDS = 10_000
-#: characters of a strategy's parameters in its name, which is in the name of a file; of more a digest
+#: characters; a digest stands for longer parameters in a strategy's name, since files are named after it
 LONGEST_PARAMETERS = 60
 
 
@@ -67,7 +67,7 @@ class Held(str):
 
 
 def _name_of(strategy: Any) -> str:
-    """The module and name of a function or of the class of an object, with its parameters: others are another strategy."""
+    """The module and name of a function or of an object's class, and the parameters, since others make another strategy."""
     base, *_ = unwrapped(strategy)
     kind = base if hasattr(base, "__qualname__") else type(base)
     said = describe(strategy)

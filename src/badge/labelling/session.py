@@ -20,7 +20,7 @@ REMEMBERED = 10_000
 TRIES = 200
 #: share of the items that come from the test sample while it is mixed in
 TEST_SHARE = 0.25
-#: the longest time, in seconds, that is believed of what the page measured
+#: seconds; a longer time that the page measured is not kept
 DAY = 86_400
 Reply = dict[str, Any]
 

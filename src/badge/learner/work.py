@@ -132,7 +132,7 @@ class Work:
         return replace(why, gain=gains(request, outputs, places))
 
     def _strategy_of(self, state: Snapshot) -> Strategy | None:
-        """The strategy in use at a snapshot; None: an object that is not the one of now."""
+        """The strategy in use at a snapshot; None: an object that has been replaced since."""
         if describe(self.given) == state.strategy:
             return self.strategy
         return strategies.get(str(state.strategy)) if state.strategy in strategies.NAMES else None

@@ -183,7 +183,7 @@ def as_table(part: Any, start: int = 0) -> Any:
     elif isinstance(column, list) and column and all(isinstance(x, bool | int | float | np.number) for x in column):
         column = np.asarray(column)
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "fiub":
-        return column[:, None]  # rows are examples: one number each, and not one example
+        return column[:, None]  # each number is an example of one column
     if isinstance(part, tuple) or (isinstance(part, list) and is_pair(part[0])):
         raise InputError("the pool's items are pairs: a scikit-learn estimator takes one input per example")
     return on_host(part) if isinstance(part, Tensor) else part

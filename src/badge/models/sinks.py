@@ -29,7 +29,7 @@ CHECK_BYTES, CHECK_ROWS = 8 * 2**20, 4096
 
 
 class Arrays:
-    """Outputs gathered in memory, in arrays of their final size. Takes batches in order; `done` rows are taken care of."""
+    """Outputs gathered in memory, in arrays of their final size. Batches come in order; `done` counts the rows so far."""
 
     def __init__(self, rows: int) -> None:
         self.rows, self.done, self.checked, self.limit = rows, 0, 0, CHECK_ROWS
@@ -115,7 +115,7 @@ class Arrays:
 
 
 class Store:
-    """Outputs written to a directory, a chunk at a time, with the methods of `Arrays`. Each chunk is checked before that."""
+    """Outputs written to a directory, a chunk at a time; each chunk is checked first. The methods are those of `Arrays`."""
 
     def __init__(self, writer: Writer, half: bool) -> None:
         self.writer, self.half = writer, half

@@ -219,7 +219,7 @@ def least_mean_distance(features: Dense, rows: Tensor, neighbours: int, squared:
     """The place in `rows` of the one with the least mean (squared) distance to its nearest others; the first of equals.
 
     Finding the nearest rows takes most of the time. The mean of K of the distances d is at least t − Σ (t − d)⁺ / K for any
-    t. Only rows for which that is not above a mean that was found are sorted.
+    t. Rows whose bound is above the mean of a row that was tried are left out.
     """
     given = features.rows(rows).as_matrix()
     wide = given.double()

@@ -52,7 +52,8 @@ def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float)
 def bait(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, strength: float = STRENGTH) -> Picks:
     """BAIT (Ash, Goel, Krishnamurthy & Kakade 2021): greedy on tr(M⁻¹F), the Fisher information F of the last layer.
 
-    Keeps a matrix of C·D rows, and two of C rows for each example: if these do not fit, use bait-binary. λ and ties as there.
+    Keeps a matrix of C·D rows, and two of C rows for each example: if these do not fit, use bait-binary. λ and ties are as
+    there.
 
     >>> import badge, numpy as np
     >>> out = badge.Outputs([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]])

@@ -83,8 +83,8 @@ def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None =
 
     σ is the smallest distance between two labelled rows that differ. Before any label u and σ are 1, and this is
     MaxHerding. The authors also fit a temperature to held-out labels; `Outputs` hold no labels, so calibrate the model
-    first if it is far off. Their code looks at 35,000 random rows at most, this
-    at all rows. Equal gains go to the lowest position.
+    first if it is far off. Their code looks at 35,000 random rows at most, this at all rows. Equal gains go to the lowest
+    position.
 
     >>> import badge
     >>> out = badge.Outputs([[0.99, 0.01], [0.5, 0.5], [0.6, 0.4]], [[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])

@@ -28,7 +28,7 @@ from badge.strategies.protocol import Strategy, title, unwrapped
 from badge.strategies.registry import get
 from badge.strategies.request import Request
 
-#: Strategies with an objective, and what says what each of some picks added to it: (outputs, ids, rng, labeled, **options).
+#: Each strategy with an objective, and the function (outputs, ids, rng, labeled, **options) of what each pick added to it.
 OBJECTIVES: tuple[tuple[Any, Callable[..., list[float]]], ...] = (
     (maxherding, maxherding_added),
     (uherding, uherding_added),
