@@ -238,3 +238,22 @@ def test_a_learner_knows_the_gains_of_its_last_batch() -> None:
             learner.use("marg")
             learner._explained = None
             assert (learner.explain().gain is not None) == isinstance(strategy, str)
+
+
+def test_gains_are_by_the_labels_that_the_model_was_trained_on() -> None:
+    """A label that is told while the model looks at the pool belongs to the next model."""
+    z, told = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32), []
+
+    def predict(model: Any, pool: Any) -> badge.Outputs:
+        if not told:
+            told.append(learner.tell([60], [1], unasked=True))
+        return badge.predict(model, pool)
+
+    options: dict[str, Any] = {"classes": 3, "seed": 3, "strategy": "uherding", "predict": predict}
+    with badge.ActiveLearner(z, Frozen(torch.nn.Identity()), **options) as learner:
+        learner.tell(range(12), [0, 1, 2] * 4, unasked=True)
+        model = learner.model
+        gain = learner.explain([40, 41]).gain
+        assert told and len(learner.labels) == 13 and gain is not None
+        out = badge.predict(model, z)
+    np.testing.assert_allclose(gain, by_hand("uherding", out[12:], out[:12], [28, 29]), rtol=1e-3, atol=1e-5)

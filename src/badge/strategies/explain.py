@@ -159,12 +159,12 @@ def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray
     seen, labeled = given_to(request, outputs)
     if (added := _added(base, labelled=bool(labeled))) is None:
         return None
-    every = request.left.positions(np.arange(len(request.left)))
-    order = every.argsort()
-    places = order[np.searchsorted(every, ids, sorter=order).clip(max=len(every) - 1)]
-    if len(missing := ids[every[places] != ids]):
+    rows = np.arange(len(request.left))
+    places = np.full(len(outputs), -1)
+    places[request.left.positions(rows)] = rows
+    if len(missing := ids[places[ids] < 0]):
         raise InputError(f"id {int(missing[0])} is excluded: gains are of examples that could be picked")
-    return np.array(added(seen, places.tolist(), request.rng, labeled, **options))
+    return np.array(added(seen, places[ids].tolist(), request.rng, labeled, **options))
 
 
 def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
