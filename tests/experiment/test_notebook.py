@@ -93,10 +93,8 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
     def made(start: int) -> Any:
         return lambda outputs, k, rng, labeled=None: np.arange(start, start + k)
 
-    own, data, shuffled = [made(1), made(2)], mine(), np.arange(5000)
-    shuffled[2500] = 0
-    options = [[partial(first_ones, start=one) for one in two] for two in (own, (np.arange(5000), shuffled))]
-    for pair in (own, [Hidden(1), Hidden(2)], *options):
+    own, data = [made(1), made(2)], mine()
+    for pair in (own, [Hidden(1), Hidden(2)], [partial(first_ones, start=one) for one in own]):
         refused = pytest.raises(
             InputError, match=r"two strategies are named .*: make each once, under a name of its own"
         )

@@ -242,7 +242,8 @@ def test_a_learner_knows_the_gains_of_its_last_batch() -> None:
 
 def test_gains_are_by_the_labels_that_the_model_was_trained_on() -> None:
     """A label that is told while the model looks at the pool belongs to the next model."""
-    z, told = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32), []
+    told: list[Any] = []
+    z = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32)
 
     def predict(model: Any, pool: Any) -> badge.Outputs:
         if not told:

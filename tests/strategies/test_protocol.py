@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -246,6 +247,15 @@ def test_an_object_as_an_option_has_no_address_in_a_journal() -> None:
     assert one == same != other
     several = describe(functools.partial(scaled, 1.0, by=[scaled, np.random.default_rng(0)]))
     assert "scaled" in str(several) and " at 0x" not in str(several)
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor, pd.Series])
+def test_large_arrays_as_options_are_told_apart_in_a_journal(kind: Any) -> None:
+    """Their repr leaves the middle out, so a finished journal answered for other numbers."""
+    costs = np.arange(5000.0)
+    one, same = (describe(functools.partial(scaled, 1.0, by=kind(costs))) for _ in range(2))
+    costs[2500] = 0
+    assert one == same != describe(functools.partial(scaled, 1.0, by=kind(costs))) and len(str(one)) < 200
 
 
 def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:

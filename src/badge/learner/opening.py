@@ -19,6 +19,7 @@ from badge.journal.schema import object_of, typed
 from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
 from badge.learner.ledger import Ledger
+from badge.models.digest import value_digest
 from badge.strategies.protocol import unwrapped
 
 #: fields whose names are not plain words
@@ -210,6 +211,8 @@ def in_words(said: Any) -> Any:
 
 def _as_text(value: Any) -> str:
     """A parameter as text without addresses, which change with the process; functions and plain objects are described."""
+    if hasattr(value, "__array__") and "..." in repr(value):  # the repr of a large array leaves its middle out
+        return f"{type(value).__name__}{tuple(value.shape)} {value_digest(value).hex()[:16]}"
     unshown: Any = object.__repr__
     plain = isinstance(value, partial) or hasattr(value, "__qualname__") or type(value).__repr__ is unshown
     return re.sub(r" at 0x[0-9A-Fa-f]+", "", str(in_words(describe(value))) if plain else repr(value))
