@@ -73,17 +73,19 @@ def first_ones(outputs: badge.Outputs, k: int, rng: Any, labeled: Any = None, st
 def test_partials_and_objects_with_other_parameters_are_other_strategies(tmp_path: Path) -> None:
     """They had one name, so a grid left one out and a finished journal answered for the other."""
     own: list[Any] = [partial(first_ones, start=1), partial(first_ones, start=2), Ahead(3), Ahead(4), first_ones]
+    own += [Ahead(5).__call__, Ahead(6).__call__]
     cells = cells_of({"data": mine(), "model": "mlp", "strategy": own, **OPTIONS})
     assert [cell.strategy.rpartition(":")[2] for cell in cells] == [
         "first_ones(start=1)", "first_ones(start=2)", "Ahead(by=3)", "Ahead(by=4)", "first_ones",
+        "Ahead.__call__(by=5)", "Ahead.__call__(by=6)",
     ]  # fmt: skip
-    assert len({journal_path(cell, tmp_path) for cell in cells}) == 5
+    assert len({journal_path(cell, tmp_path) for cell in cells}) == 7
     assert cells[0] == Cell(mine(), "mlp", partial(first_ones, start=1), **OPTIONS)
     assert run_cells(cells[:2], tmp_path, Serial(), quiet(cells[:2])) == []
     assert not finished(cells[2], tmp_path)
     long = Cell(mine(), "mlp", partial(first_ones, start=list(range(99))), **OPTIONS)
     assert len(long.name) < 120 and long != Cell(mine(), "mlp", partial(first_ones, start=[*range(98), 0]), **OPTIONS)
-    digests = {code_digests(cell)["strategy"] for cell in cells[:2] + cells[4:]}
+    digests = {code_digests(cell)["strategy"] for cell in cells[:2] + cells[4:5]}
     assert len(digests) == 1  # of the function, which may change, not of functools.partial
 
 

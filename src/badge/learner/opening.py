@@ -183,17 +183,18 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
 
 
 def describe(strategy: Any) -> str | dict[str, Any]:
-    """A strategy for a journal: its name, or its class or function and parameters."""
+    """A strategy for a journal: its name, or its class, function or method and the parameters of that or of its object."""
     strategy, places, options = unwrapped(strategy)
     parameters = {str(place): value for place, value in enumerate(places)} | options
     if isinstance(strategy, str):
         return str(strategy)  # numpy's too
     kind = strategy if hasattr(strategy, "__qualname__") else type(strategy)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if kind is not strategy:
-        of = inspect.signature(kind).parameters
-        parameters = {one: getattr(strategy, one) for one in of if hasattr(strategy, one)} | parameters
-    elif not parameters:
+    owner = strategy.__self__ if inspect.ismethod(strategy) else strategy
+    if not hasattr(owner, "__qualname__"):
+        of = inspect.signature(type(owner)).parameters
+        parameters = {one: getattr(owner, one) for one in of if hasattr(owner, one)} | parameters
+    if kind is strategy and not parameters:
         return name
     return {"class": name, "parameters": {one: _as_text(value) for one, value in parameters.items()}}
 
