@@ -246,12 +246,11 @@ def after_firsts(found: Curves) -> list[str]:
     rows = []
     for data, (name, (low, high)) in product(sorted({key.data for key in runs}), BUDGETS.items()):
         means = {(k.first, k.seed): float(v[low : high + 1].mean()) for k, v in runs.items() if k.data == data}
+        seeds = {first: {seed for f, seed in means if f == first and ("rand", seed) in means} for first in FIRSTS[1:]}
+        compared = [first for first, of in seeds.items() if len(of) >= SEEDS]
+        shared = sorted(set.intersection(*(seeds[first] for first in compared))) if compared else []
         gains = {
-            first: [
-                mean - means["rand", seed]
-                for (f, seed), mean in means.items()
-                if f == first and ("rand", seed) in means
-            ]
+            first: [means[first, seed] - means["rand", seed] for seed in shared if first in compared]
             for first in FIRSTS[1:]
         }
         if any(gains.values()):
@@ -310,10 +309,11 @@ def batch_sizes(found: Curves) -> list[str]:
     for data, size in sizes:
         some = {k: v for k, v in found.items() if (k.data, k.batch_size) == (data, size) and k.first == FIRST}
         last = min((len(v) for v in some.values()), default=1) - 1
-        for name, of in above_reference(some, FIRST, (1, last)).items() if last else ():
-            if len(of) >= SEEDS:
-                gains[name][f"{data}, B = {size}"] = list(of.values())
-    return _beside({n: gains[n] for n in STRATEGIES if n in gains and n != REFERENCE}) if gains else ["Not run yet."]
+        above = above_reference(some, FIRST, (1, last)) if last else {}
+        names, pairs = ranked(above)
+        for name in names if len(pairs) >= SEEDS else ():
+            gains[name][f"{data}, B = {size}"] = [above[name][pair] for pair in pairs]
+    return _beside({n: gains[n] for n in STRATEGIES if n in gains}) if gains else ["Not run yet."]
 
 
 def published(found: Curves, first: str = FIRST) -> list[str]:

@@ -31,7 +31,10 @@ GAINS = {"rand": 0.0, "badge": 0.02, "marg": -0.01, "uherding": 0.05}
 
 
 def made(
-    gains: Mapping[str, float] = GAINS, sets: tuple[str, ...] = ("a", "b"), firsts: tuple[str, ...] = ("typiclust",)
+    gains: Mapping[str, float] = GAINS,
+    sets: tuple[str, ...] = ("a", "b"),
+    firsts: tuple[str, ...] = ("typiclust",),
+    seeds: int = 2,
 ) -> Results:
     """Curves that rise from 0.5 by 0.01 a round, plus the gain of the strategy from the second round on."""
     rows = [
@@ -46,7 +49,7 @@ def made(
         for data in sets
         for first in firsts
         for strategy, gain in gains.items()
-        for seed in (0, 1)
+        for seed in range(seeds)
         for i in range(20)
     ]
     data, model, strategy, seed, labels, accuracy = zip(*rows, strict=True)
@@ -145,6 +148,25 @@ def test_batches_of_other_sizes_show_what_was_not_run() -> None:
     found = cells(lines)
     assert found["strategy"] == ["a, B = 100"] and found["seeds"] == ["2"]
     assert (found["badge"], found["marg"]) == (["+2.0"], ["-1.0"]) and "uherding" not in found  # it has one seed
+
+
+def test_batches_of_other_sizes_are_compared_over_the_seeds_that_all_have() -> None:
+    """A third seed of some, in which they are better, does not count beside those with two."""
+    whole = made(sets=("a",), seeds=3)
+    rows = (whole.labels <= 100) & ((whole.strategy != "uherding") | (whole.seed < 2))
+    luck = 0.1 * ((whole.strategy == "badge") & (whole.seed == 2) & (whole.labels > 10))
+    columns = {n: getattr(whole, n)[rows] for n in ("data", "model", "strategy", "seed", "labels")}
+    columns |= {"test_accuracy": (whole.test_accuracy + luck)[rows], "batch_size": np.full(rows.sum(), 100)}
+    found = cells(batch_sizes(curves(Results.of(columns))))
+    assert found["seeds"] == ["2"] and found["badge"] == ["+2.0"] and found["uherding"] == ["+5.0"]
+
+
+def test_first_batches_are_compared_over_the_seeds_that_all_have() -> None:
+    whole = made(sets=("a",), firsts=("rand", "kmeanspp", "typiclust"), seeds=3)
+    rows = (whole.model != "linear+kmeanspp") | (whole.seed < 2)
+    names = ("data", "model", "strategy", "batch_size", "seed", "labels", "test_accuracy")
+    lines = after_firsts(curves(Results.of({n: getattr(whole, n)[rows] for n in names})))
+    assert lines[2:] == [f"| a, {budget} | +0.0 (2) | – | +3.0 (2) |" for budget in ("low", "middle", "high")]
 
 
 def test_published_numbers_stand_beside_ours_above_badge() -> None:
