@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from badge import stats
-from badge.stats import Results, labels_to_reach
-from badge.stats.labels_saved import FEWEST_DATA_SETS, t_interval
+from badge.stats import Results, Setting, labels_to_reach
+from badge.stats import labels_saved as module
+from badge.stats.labels_saved import FEWEST_DATA_SETS, Saving, t_interval
 
 LABELS = np.arange(100, 1600, 100)
 TRIALS = 400
@@ -99,3 +100,22 @@ def test_the_median_is_ordinary_and_its_interval_goes_over_data_sets() -> None:
     assert median.high - median.low > 1.1 * (np.quantile(draws, 0.975) - np.quantile(draws, 0.025))
     few = Results.joined([t for t in tables if int(t.settings[0].data[1:]) < FEWEST_DATA_SETS - 1])
     assert math.isnan(stats.saved_labels(few, ["badge"]).medians[0].low)
+
+
+@pytest.mark.parametrize(("sizes", "least"), [([3, 3, 3, 2, 2, 2, 2, 1, 1], 0.92), ([2] * 5, 0.84)])
+def test_the_interval_of_the_median_covers(sizes: list[int], least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many settings of each data set, whose ratios have a part in common. Five data sets are few."""
+    monkeypatch.setattr(module, "DRAWS", 1000)
+    rng, covered = np.random.default_rng(0), {"ours": 0, "percentile": 0}
+    for trial in range(200):
+        savings = [
+            Saving(Setting(f"d{i}", "mlp", j), "badge", 5, 0, 0, 0, 0.8 * math.exp(level + rng.normal(0, 0.2)), 0, 0)
+            for i, (size, level) in enumerate(zip(sizes, rng.normal(0, 0.2, len(sizes)), strict=True))
+            for j in range(size)
+        ]
+        for name, edge in (("ours", module.expanded), ("percentile", lambda tail, count: tail)):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "expanded", edge)
+                found = module._median(savings, np.random.default_rng(trial))
+            covered[name] += found.low <= 0.8 <= found.high
+    assert least <= covered["ours"] / 200 <= 0.98 and covered["percentile"] < covered["ours"] - 4
