@@ -182,14 +182,19 @@ def _on_fewer_sets(columns: dict[str, Gains], ranked_names: Sequence[str]) -> li
     return ["", words, "", *table(["strategy", "data sets", *columns], rows)] if rows else []
 
 
-def short(found: Curves, first: str = FIRST) -> list[str]:
-    """For a first look: points above `rand` at three budgets, best first."""
+def short(results: Results, found: Curves, first: str = FIRST) -> list[str]:
+    """For a first look, best first: points above `rand` at three budgets, and labels for what `rand` ends with."""
     columns = {name.split()[0]: above_reference(found, first, rounds) for name, rounds in BUDGETS.items()}
     names, pairs = ranked(columns["high"])
+    if len(pairs) < 2:
+        return ["There are no two seeds yet."]
     means = {n: [_over_sets(gains[n], pairs) for gains in columns.values()] for n in names}
-    best = sorted((n for n in names if pairs), key=lambda n: -sum(means[n]))
-    header = ["strategy", *(f"{c} budget" for c in columns)]
-    return table(header, [[f"`{n}`", *(f"{mean:+.1f}" for mean in means[n])] for n in best])
+    needed = _needed(results, found, first)
+    rows = [
+        [f"`{n}`", *(f"{mean:+.1f}" for mean in means[n]), _ratio(median(needed[n].values()))]
+        for n in sorted(names, key=lambda n: -sum(means[n]))
+    ]
+    return table(["strategy", *(f"{c} budget" for c in columns), "labels needed"], rows)
 
 
 def _how_many(found: Curves, first: str = FIRST) -> list[str]:
@@ -259,27 +264,36 @@ def after_firsts(found: Curves) -> list[str]:
     return table(["data set, budget", *(f"`{first}`" for first in FIRSTS[1:])], rows) if rows else ["Not run yet."]
 
 
-def labels_saved(results: Results, first: str = FIRST) -> list[str]:
-    """The labels that reach `rand`'s final accuracy, as a share of `rand`'s."""
-    found = native(curves(results))
+def _needed(results: Results, found: Curves, first: str) -> dict[str, dict[str, float]]:
+    """Of each ranked strategy and data set: labels for `rand`'s final accuracy, as a share of `rand`'s; inf: not reached."""
     names, pairs = ranked(above_reference(found, first, BUDGETS["high (11–19)"]))
-    if len(pairs) < 2:
-        return ["There are no two seeds yet."]
     model = next(run.setting.model for run in results.runs if run.setting.model.endswith(f"+{first}"))
     sizes = {key.data: key.batch_size for key in found}
     keep = [run for run in results.runs if run.setting.model == model and (run.setting.data, run.seed) in pairs]
     keep = [run for run in keep if run.setting.batch_size == sizes[run.setting.data]]
     chosen = np.concatenate([np.arange(run.rows.start, run.rows.stop) for run in keep])
     some = Results.of({name: getattr(results, name)[chosen] for name in stats.REQUIRED})
-    saved = {(s.setting.data, s.strategy): s.ratio for s in stats.saved_labels(some, names).savings if s.setting}
-    sets = sorted({data for data, _ in saved})
-    rows = []
-    for name in names:
-        ratios = [saved.get((data, name), math.nan) for data in sets]
-        cells = [f"{r:.2f}" if math.isfinite(r) else "not reached" for r in ratios]
-        middle = median(math.inf if math.isnan(ratio) else ratio for ratio in ratios)
-        rows.append((middle, [f"`{name}`", *cells, f"{middle:.2f}" if math.isfinite(middle) else "not reached"]))
-    return table(["strategy", *sets, "median"], [row for _, row in sorted(rows)])
+    needed = {name: dict.fromkeys(sorted({data for data, _ in pairs}), math.inf) for name in names}
+    for saving in stats.saved_labels(some, names).savings:
+        if saving.setting and not math.isnan(saving.ratio):
+            needed[saving.strategy][saving.setting.data] = saving.ratio
+    return needed
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "not reached"
+
+
+def labels_saved(results: Results, first: str = FIRST) -> list[str]:
+    """The labels that reach `rand`'s final accuracy, as a share of `rand`'s."""
+    found = native(curves(results))
+    names, pairs = ranked(above_reference(found, first, BUDGETS["high (11–19)"]))
+    if len(pairs) < 2:
+        return ["There are no two seeds yet."]
+    needed = _needed(results, found, first)
+    rows = sorted((median(of.values()), [f"`{name}`", *map(_ratio, of.values())]) for name, of in needed.items())
+    header = ["strategy", *needed[names[0]], "median"]
+    return table(header, [[*row, _ratio(middle)] for middle, row in rows])
 
 
 def rare_classes(results: Results, first: str = FIRST) -> list[str]:
@@ -460,7 +474,7 @@ def tables(results: Results) -> dict[str, list[str]]:
     found = native(curves(results))
     balanced = {key: values for key, values in found.items() if key.data not in RARE}
     return {
-        "readme": [*_how_many(balanced), "", *short(balanced)],
+        "readme": [*_how_many(balanced), "", *short(results, balanced)],
         "budgets": by_budget(balanced),
         "encoders": by_budget({key: values for key, values in balanced.items() if key.data in ENCODED}),
         "published": published({key: values for key, values in balanced.items() if key.data in ENCODED}),

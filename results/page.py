@@ -544,9 +544,8 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
     ]
     saved = next(entry for entry in statistics.saved.medians if entry.strategy == "badge")
     lines = [
-        "Labels that each way to pick needs to be as good as labels at random (`rand`), as a share of the random ones: at",
-        "0.80, 80 labels do the work of 100. Three points of a run: when random labelling has spent a quarter, half and",
-        "all of its budget. [What the names mean](docs/strategies.md).",
+        "Labels that each way to pick needs to be as good as labels at random (`rand`), as a share of the random ones, at",
+        "three points of a run: when random labelling has spent a quarter, half and all of its budget.",
         "",
         *table(["strategy", *(f"{name} of the budget" for name in SHARES)], rows),
         "",

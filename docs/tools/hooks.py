@@ -61,9 +61,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def labels_saved() -> str:
-    """The README's table, which `make results` writes."""
+    """The README's section, whose tables `make results` writes."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return text.split("<!-- results -->")[1].split("<!-- /results -->")[0].replace("](docs/", "](")
+    section = text.split("## Labels saved\n")[1].split("\n## ")[0]
+    return section.replace("](docs/", "](")
 
 
 def place_of(target: Path) -> str | None:
