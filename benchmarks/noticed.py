@@ -174,7 +174,15 @@ def _mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
-def _cnn() -> nn.Module:
+def _lenet() -> nn.Module:
+    first = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2))
+    second = nn.Sequential(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    return nn.Sequential(
+        first, second, nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)
+    )
+
+
+def _tiny_cnn() -> nn.Module:
     convolution = nn.Sequential(nn.Conv2d(1, 8, 3, stride=2), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU())
     return nn.Sequential(convolution, nn.Flatten(), nn.Linear(576, 10))
 
@@ -182,7 +190,8 @@ def _cnn() -> nn.Module:
 #: name, network, rows, shape of an example, must
 NETWORKS: tuple[tuple[str, nn.Module, int, tuple[int, ...], float], ...] = (
     ("an MLP 784-256-10", _mlp(), 60_000, (784,), 1.15),
-    ("a small CNN", _cnn(), 10_000, (1, 28, 28), 1.1),
+    ("a small CNN (LeNet-5)", _lenet(), 10_000, (1, 28, 28), 1.1),
+    ("a tiny CNN (two convolutions, 576 wide)", _tiny_cnn(), 10_000, (1, 28, 28), 1.1),
     ("Linear(16, 10)", nn.Linear(16, 10), 60_000, (16,), 3.0),
 )
 
