@@ -35,8 +35,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     values = unmasked(values, name)
     if isinstance(values, Tensor):
         _check_held(values, name)
+        return on_host(values)
     try:
-        return on_host(values) if isinstance(values, Tensor) else np.asarray(values)
+        return np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         why = f"no array can be made of them ({in_short(error)})"
         raise InputError(f"{name} are not rows of one length: {why}") from None
@@ -111,18 +112,15 @@ def as_single(x: Tensor) -> Tensor:
 def as_index(ids: Any, n: int) -> Tensor:
     """Row positions as an int64 tensor; a boolean mask becomes its positions."""
     array = as_array(list(ids) if isinstance(ids, set | frozenset) else ids, "positions")
-    if array.dtype.kind not in "iubf":
-        raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
-    index = torch.as_tensor(array.astype(np.int64 if array.dtype.kind == "u" else array.dtype.newbyteorder("=")))
-    if index.dtype == torch.bool:
-        if index.shape != (n,):
-            raise InputError(f"a mask of shape {tuple(index.shape)} cannot index {n} rows")
-        return index.nonzero()[:, 0]
-    if index.numel() == 0:
+    if array.dtype.kind == "b":
+        if array.shape != (n,):
+            raise InputError(f"a mask of shape {array.shape} cannot index {n} rows")
+        return torch.from_numpy(np.flatnonzero(array))
+    if not array.size:
         return torch.empty(0, dtype=torch.int64)
-    if index.is_floating_point() or index.ndim > 1:
-        raise InputError(f"positions must be a flat list of integers, not {index.dtype} of shape {tuple(index.shape)}")
-    index = index.to(torch.int64).reshape(-1)
+    if array.dtype.kind not in "iu" or array.ndim > 1:
+        raise InputError(f"positions must be a flat list of integers, not {array.dtype} of shape {array.shape}")
+    index = torch.from_numpy(array.astype(np.int64)).reshape(-1)
     return index.sort().values if isinstance(ids, set | frozenset) else index
 
 

@@ -42,8 +42,7 @@ def positive(value: Any, name: str, finite: bool = True) -> float:
 
 def flag(value: Any, name: str) -> bool:
     """`value`, if it is True or False. An array or a text is refused: what it means cannot be told."""
-    of_numpy = str(getattr(value, "dtype", "")) == "bool" and getattr(value, "shape", None) == ()
-    if not isinstance(value, bool) and not of_numpy:
+    if not _boolean(value) or getattr(value, "shape", ()) != ():
         raise InputError(f"{name} must be True or False, not {_shown(value)}")
     return bool(value)
 
