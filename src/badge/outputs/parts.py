@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.names import URL, path_of
-from badge.core.writing import folder_for, replacing, writing_to
+from badge.core.writing import folder_for, replacing
 from badge.errors import InputError
 from badge.outputs import store
 from badge.outputs.far import Far, FarPart, settle
@@ -68,8 +68,7 @@ class Near:
         return self.where / f".{name}-{uuid.uuid4().hex[:8]}"
 
     def take(self, folder: Path, name: str) -> str:
-        with writing_to(self.where / name):
-            settle(folder, self.where / name)
+        settle(folder, self.where / name)
         return ""
 
     def metas(self, names: Sequence[str]) -> list[tuple[store.Meta, str] | None]:

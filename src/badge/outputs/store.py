@@ -94,10 +94,7 @@ def meta_of(path: Path) -> Meta:
     file = path / META
     if not file.is_file():
         raise InputError(f"{path} holds no outputs of badge", in_python="badge.predict(..., out=...) writes them")
-    try:
-        return Meta.parsed(file.read_bytes(), file)
-    except OSError:
-        raise InputError(f"{file} is damaged: {AGAIN}") from None
+    return Meta.parsed(file.read_bytes(), file)
 
 
 class Progress(NamedTuple):
@@ -238,8 +235,6 @@ class Writer:
         stop = self.done + len(probabilities)
         sums: list[int] = []
         for array, rows in zip(self.arrays, (probabilities, embeddings), strict=True):
-            if rows.shape[1:] != array.shape[1:]:
-                raise InputError(f"rows of width {rows.shape[1]} after rows of width {array.shape[1]}")
             array[self.done : stop] = rows
             sums.append(checksum(array, self.done, stop, self._sums[len(sums)]))
         self.done, self._sums = stop, (sums[0], sums[1])
