@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from badge.core.numbers import whole
 from badge.core.threads import threads_for
 from badge.features import Dense, Exact, Features, Rows
 from badge.features.rows import resolution
@@ -39,8 +38,8 @@ TINY = torch.finfo(torch.float64).tiny
 
 
 @sampler
-def lloyd(features: Features, k: int, rng: np.random.Generator, iterations: int = 50) -> Tensor:
-    """The cluster of every row, a number below k, [N]. Stops when no row changes its cluster, or after `iterations`.
+def lloyd(features: Features, k: int, rng: np.random.Generator) -> Tensor:
+    """The cluster of every row, a number below k, [N], as `lloyd_from` has it.
 
     The first centres are k rows by k-means++. A centre without rows stays.
 
@@ -51,13 +50,16 @@ def lloyd(features: Features, k: int, rng: np.random.Generator, iterations: int 
     (True, True, False)
     """
     first = features.rows(torch.from_numpy(kmeanspp(features, k, rng)).to(features.device))
-    return lloyd_from(features, first.as_matrix(), iterations)[0]
+    return lloyd_from(features, first.as_matrix())[0]
 
 
 def lloyd_from(
     features: Features, first: Tensor, iterations: int = 50, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(cluster of every row [N], centres [k, D] in float64) from the centres `first`; `weights` count in the means."""
+    """(cluster of every row [N], centres [k, D] in float64) from the centres `first`; `weights` count in the means.
+
+    Stops when no row changes its cluster, or after `iterations`.
+    """
     n, k, device, dtype = len(features), len(first), features.device, features.dtype
     mass = torch.ones(n, dtype=torch.float64, device=device) if weights is None else weights.double()
     # Sums of float32 numbers in float64 are exact: rows can be taken out again. Other sums are made again.
@@ -86,7 +88,7 @@ def lloyd_from(
             masses.index_add_(0, where, mass[some], alpha=sign)
 
     moves, furthest, tighten = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS), False
-    for number in range(whole(iterations, "iterations")):
+    for number in range(iterations):
         before, least, near = cluster.clone(), lower.amin(dim=1), Rows((centres.to(dtype),))
         view = View(near, near.sq_norms())
         longest = float(view.sq_norms.max()) ** 0.5

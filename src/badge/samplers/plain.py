@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Exact, Features, Rows
-from badge.samplers.checks import check_k
 from badge.samplers.coverage import TIE
 from badge.samplers.kernels import Ball, Gauss
 from badge.samplers.kmeanspp import uniform_rest
@@ -27,7 +26,6 @@ def plain_kmeanspp(
     >>> len(plain_kmeanspp(badge.Dense([[0.0], [1.0], [5.0]]), 2, np.random.default_rng(0)))
     2
     """
-    k = check_k(k, len(features))
     n = len(features)
     pool, sq_norms = features.rows(slice(None)), features.sq_norms
     picks: list[int] = []
@@ -58,7 +56,6 @@ def plain_kcenter(
     >>> plain_kcenter(badge.Dense([[0.0], [1.0], [5.0]]), 1, np.random.default_rng(0), badge.Dense([[0.0]])).tolist()
     [2]
     """
-    k = check_k(k, len(features))
     pool, sq_norms = features.rows(slice(None)), features.sq_norms
     rounding = 2 * torch.finfo(features.dtype).eps * (4 + features.width**0.5)
     centres = [] if given is None else [given.rows(slice(None))]
@@ -96,7 +93,6 @@ def plain_coverage(
     >>> plain_coverage(x, 2, np.random.default_rng(0), Gauss(1.0)).tolist()
     [1, 3]
     """
-    k = check_k(k, len(features))
     x = features.as_matrix().double()
     u = torch.ones(len(x), dtype=torch.float64) if weights is None else weights.double()
     kappa = kernel(_sq_dists(x, x))
