@@ -21,6 +21,7 @@ CLOSE/2 and no more than MOST rows are that close. Backward steps look at the pi
 from __future__ import annotations
 
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -66,7 +67,25 @@ def _tiles(n: int, rows: int) -> list[slice]:
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
-class Vectors:
+class Information(Protocol):
+    """What `Vectors` and `Blocks` share; `inverse` is M⁻¹."""
+
+    inverse: Tensor
+
+    def scores(self, ids: Tensor) -> Tensor: ...
+
+    def change(self, row: int, sign: int) -> None: ...
+
+    def added(self, ids: list[int]) -> list[float]:
+        """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
+        lowered = []
+        for i in ids:
+            lowered.append(float(self.scores(torch.tensor([i], device=self.inverse.device))))
+            self.change(i, +1)
+        return lowered
+
+
+class Vectors(Information):
     """The rank-one form: score e/(1 + g) with g = zᵀM⁻¹z and e = zᵀM⁻¹FM⁻¹z.
 
     Adding s with w = M⁻¹z_s, q = M⁻¹Fw and j = 1/(1 + g_s): u = Zw, v = Zq; g −= j u²; e −= 2j uv − j² (wᵀFw) u².
@@ -170,7 +189,7 @@ def weights(p: Tensor) -> Tensor:
     return (p @ outer.flatten(1)).view(-1, *outer.shape[1:]) - mean[:, :, None] * mean[:, None, :]
 
 
-class Blocks:
+class Blocks(Information):
     """The full form. Adding s with P_s = AᵀA, V = A ⊗ h_sᵀ and RRᵀ = (I + VM⁻¹Vᵀ)⁻¹: W = RᵀVM⁻¹, X = 2WFM⁻¹ − (WFWᵀ)W,
     and with Z_i = WH_i and Y_i = XH_i
 

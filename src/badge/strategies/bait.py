@@ -38,12 +38,13 @@ def bait_binary(
     >>> sorted(bait_binary(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
-    information = _vectors(outputs, k, labeled, strength)
+    information = vectors(outputs, k, rng, labeled, strength)
     with one_thread():
         return forward_backward(information, len(outputs), k, information.z.device)
 
 
-def _vectors(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Vectors:
+def vectors(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None, strength: float = STRENGTH) -> Vectors:
+    """The objective of `bait-binary`."""
     pool, seen = _rank_one(outputs), _outer(_rank_one(labeled)) if labeled else None
     return Vectors(pool, *_before_picks(_outer(pool), seen, outputs, labeled, k, strength))
 
@@ -60,33 +61,12 @@ def bait(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = Non
     >>> sorted(bait(out, 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
-    information = _blocks(outputs, k, labeled, strength)
+    information = blocks(outputs, k, rng, labeled, strength)
     return forward_backward(information, len(outputs), k, information.h.device)
 
 
-def bait_added(
-    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, strength: float = STRENGTH
-) -> list[float]:
-    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
-    return _lowered(_blocks(outputs, len(ids), labeled, strength), ids)
-
-
-def bait_binary_added(
-    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, strength: float = STRENGTH
-) -> list[float]:
-    """By how much each of the rows `ids`, in this order, lowers tr(M⁻¹F)."""
-    return _lowered(_vectors(outputs, len(ids), labeled, strength), ids)
-
-
-def _lowered(information: Vectors | Blocks, ids: list[int]) -> list[float]:
-    added = []
-    for i in ids:
-        added.append(float(information.scores(torch.tensor([i], device=information.inverse.device))))
-        information.change(i, +1)
-    return added
-
-
-def _blocks(outputs: Outputs, k: int, labeled: Outputs | None, strength: float) -> Blocks:
+def blocks(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None, strength: float = STRENGTH) -> Blocks:
+    """The objective of `bait`."""
     p, h = _classes(outputs), Dense.trusted(outputs.embeddings)
     n, c, d = len(h), p.shape[1], h.width
     if c * d > WIDEST or n * c * c > MOST_NUMBERS:

@@ -37,6 +37,7 @@ class Objective:
     kernel: Gauss | Ball
     given: Dense | None
     weights: Tensor | None = None
+    unit: int = 1  #: what `added` is counted in
 
     def picks(self, k: int, rng: Generator) -> Picks:
         return coverage(self.x, k, rng, self.kernel, self.weights, self.given)
@@ -49,7 +50,7 @@ class Objective:
             cover.add(self.given.rows(slice(None)).to(self.x.dtype))
         gains = []
         for i in ids:
-            gains.append(cover.gain(i))
+            gains.append(cover.gain(i) / self.unit)
             cover.pick(i)
         return gains
 
@@ -64,15 +65,11 @@ def maxherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None
     >>> maxherding(out, 2, np.random.default_rng(0)).tolist()
     [2, 3]
     """
-    return _alike(outputs, labeled).picks(k, rng)
+    return all_alike(outputs, k, rng, labeled).picks(k, rng)
 
 
-def maxherding_added(outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None) -> list[float]:
-    """What each of the rows `ids`, in this order, adds to the objective."""
-    return _alike(outputs, labeled).added(ids)
-
-
-def _alike(outputs: Outputs, labeled: Outputs | None) -> Objective:
+def all_alike(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None) -> Objective:
+    """The objective of `maxherding`."""
     return Objective(unit_rows(outputs.embeddings), Gauss(WIDTH), _given(labeled))
 
 
@@ -91,18 +88,14 @@ def uherding(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None =
     >>> uherding(out, 1, np.random.default_rng(0), labeled=out[[0]]).tolist()
     [1]
     """
-    return _unsure(outputs, labeled).picks(k, rng)
+    return by_doubt(outputs, k, rng, labeled).picks(k, rng)
 
 
-def uherding_added(outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None) -> list[float]:
-    """What each of the rows `ids`, in this order, adds to the objective."""
-    return _unsure(outputs, labeled).added(ids)
-
-
-def _unsure(outputs: Outputs, labeled: Outputs | None) -> Objective:
+def by_doubt(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None) -> Objective:
+    """The objective of `uherding`."""
     given = _given(labeled)
     if given is None:
-        return _alike(outputs, labeled)
+        return all_alike(outputs, k, rng, labeled)
     return Objective(unit_rows(outputs.embeddings), Gauss(_closest(given)), given, doubt(outputs))
 
 
@@ -123,21 +116,15 @@ def probcover(
     >>> probcover(out, 2, np.random.default_rng(0), delta=0.15).tolist()
     [1, 3]
     """
-    return _balls(outputs, k, rng, labeled, delta).picks(k, rng)
+    return balls(outputs, k, rng, labeled, delta).picks(k, rng)
 
 
-def probcover_added(
-    outputs: Outputs, ids: list[int], rng: Generator, labeled: Outputs | None, delta: float | None = None
-) -> list[float]:
-    """The share of the pool that each of the rows `ids`, in this order, newly covers; `rng` as for the picks."""
-    return [gain / len(outputs) for gain in _balls(outputs, len(ids), rng, labeled, delta).added(ids)]
-
-
-def _balls(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None, delta: float | None) -> Objective:
+def balls(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None, delta: float | None = None) -> Objective:
+    """The objective of `probcover`, as a share of the pool."""
     x = unit_rows(outputs.embeddings)
     if delta is None:
         delta = pure_radius(x, min(outputs.classes if outputs.has_probabilities else k, len(x)), rng)
-    return Objective(x, Ball(positive(delta, "delta")), _given(labeled))
+    return Objective(x, Ball(positive(delta, "delta")), _given(labeled), unit=len(x))
 
 
 def pure_radius(x: Dense, clusters: int, rng: Generator) -> float:

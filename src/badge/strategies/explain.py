@@ -14,27 +14,20 @@ from badge.errors import InputError
 from badge.features import Exact, Factored, Rows, gradient_embedding
 from badge.outputs import Outputs
 from badge.strategies.auto import auto
-from badge.strategies.bait import bait, bait_added, bait_binary, bait_binary_added
+from badge.strategies.bait import bait, bait_binary, blocks, vectors
 from badge.strategies.choose import check_labeled, given_to
-from badge.strategies.coverage import (
-    maxherding,
-    maxherding_added,
-    probcover,
-    probcover_added,
-    uherding,
-    uherding_added,
-)
+from badge.strategies.coverage import all_alike, balls, by_doubt, maxherding, probcover, uherding
 from badge.strategies.protocol import Strategy, title, unwrapped
 from badge.strategies.registry import get
 from badge.strategies.request import Request
 
-#: Each strategy with an objective, and the function (outputs, ids, rng, labeled, **options) of what each pick added to it.
-OBJECTIVES: tuple[tuple[Any, Callable[..., list[float]]], ...] = (
-    (maxherding, maxherding_added),
-    (uherding, uherding_added),
-    (probcover, probcover_added),
-    (bait, bait_added),
-    (bait_binary, bait_binary_added),
+#: Each strategy with an objective, and the function that makes the objective from the arguments of the strategy.
+OBJECTIVES: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (maxherding, all_alike),
+    (uherding, by_doubt),
+    (probcover, balls),
+    (bait, blocks),
+    (bait_binary, vectors),
 )
 #: A Cholesky pivot below this share of its row's squared norm counts as vanished.
 VANISHED = 1e-12
@@ -154,17 +147,17 @@ def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray
     The strategy, its options, the rows that may be picked and the labelled examples are those of the request.
     """
     base, _, options = unwrapped(request.strategy)
-    if _added(base, labelled=True) is None:
+    if _objective(base, labelled=True) is None:
         return None
     seen, labeled = given_to(request, outputs)
-    if (added := _added(base, labelled=bool(labeled))) is None:
+    if (objective := _objective(base, labelled=bool(labeled))) is None:
         return None
     rows = np.arange(len(request.left))
     places = np.full(len(outputs), -1)
     places[request.left.positions(rows)] = rows
     if len(missing := ids[places[ids] < 0]):
         raise InputError(f"id {int(missing[0])} is excluded: gains are of examples that could be picked")
-    return np.array(added(seen, places[ids].tolist(), request.rng, labeled, **options))
+    return np.array(objective(seen, len(ids), request.rng, labeled, **options).added(places[ids].tolist()))
 
 
 def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
@@ -176,12 +169,12 @@ def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
     base, *_ = unwrapped(get(strategy))
     if base is auto and not labelled:
         return "auto picks the first batch by typiclust, which has no objective that each pick adds to"
-    return None if _added(base, labelled) else f"{title(strategy)} has no objective that each pick adds to"
+    return None if _objective(base, labelled) else f"{title(strategy)} has no objective that each pick adds to"
 
 
-def _added(base: Any, labelled: bool) -> Callable[..., list[float]] | None:
+def _objective(base: Any, labelled: bool) -> Callable[..., Any] | None:
     wanted = uherding if base is auto and labelled else base
-    return next((added for strategy, added in OBJECTIVES if strategy is wanted), None)
+    return next((objective for strategy, objective in OBJECTIVES if strategy is wanted), None)
 
 
 def _coverage(features: Factored, picks: Rows) -> Tensor:
