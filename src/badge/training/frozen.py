@@ -136,9 +136,8 @@ class Frozen(Linear):
             return self._reads[1], self.tokenizer or self._reads[2]
         if not isinstance(self.encoder, nn.Module):
             return encoders.function_module(self.encoder)
-        if all(
-            callable(getattr(self.encoder, name, None)) for name in ("tokenize", "encode")
-        ):  # of sentence_transformers
+        of_sentence_transformers = all(callable(getattr(self.encoder, name, None)) for name in ("tokenize", "encode"))
+        if of_sentence_transformers:
             return encoders.Sentences(self.encoder), self.tokenizer or self.encoder.tokenize
         return self.encoder, self.tokenizer
 

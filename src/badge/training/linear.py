@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as _of_labels
 from torch.nn.functional import cross_entropy
 
-from badge.core.arrays import native
+from badge.core.arrays import as_array, as_tensor
 from badge.errors import InputError
 from badge.training.trainer import Fit
 
@@ -41,14 +41,12 @@ def fit_linear(examples: Any, labels: Any, l2: float = 1.0) -> tuple[LinearHead,
     >>> head.classes_.tolist(), accuracy, head(torch.tensor([[2.0]])).argmax().item()
     ([0, 2], 1.0, 0)
     """
-    x = torch.as_tensor(native(np.asarray(examples)) if not isinstance(examples, Tensor) else examples)
-    y = np.asarray(labels)
+    x, y = as_tensor(examples, "embeddings").cpu().float(), as_array(labels, "labels")
     y = y.astype(np.int64) if y.dtype.kind == "b" else y
     if x.ndim != 2 or len(x) == 0 or y.shape[:1] != (len(x),) or y.ndim > 2 or y.dtype.kind not in "iu":
         raise InputError(f"rows [n, D] and whole numbers [n] are needed, not {tuple(x.shape)} and {y.dtype} {y.shape}")
     if y.ndim == 2 and (y.shape[1] == 0 or y.min() < 0 or y.max() > 1):
         raise InputError(f"rows of labels hold 0 and 1, one column for each label, not {y[0].tolist()!r:.60}")
-    x = x.detach().cpu().float()
     if not bool(x.isfinite().all()):
         raise InputError("the embeddings hold NaN or inf: the encoder fails on some examples")
     if y.ndim == 2:
