@@ -35,15 +35,14 @@ class Ids:
 
     def __init__(self, length: int, own: Sequence[Id] | None = None) -> None:
         self.length = length
-        self.own = None if own is None else list(own)
+        self.own = given = None if own is None else list(own)
+        numbers = [id for id in given or () if isinstance(id, int)]
         #: whether some ids are whole numbers
-        self.numbers = own is None or any(isinstance(id, int) for id in own)
+        self.numbers = given is None or bool(numbers)
         #: ids that a journal knows and the pool no longer has; taken only while that journal is replayed
         self.gone: set[Id] = set()
         self.replaying = False
-        given = self.own
         self._position = None if given is None else {id: position for position, id in enumerate(given)}
-        numbers = [id for id in given or () if isinstance(id, int)]
         fits = not numbers or max(numbers) < BIG
         self._whole = np.int64 if fits else np.uint64 if min(numbers) >= 0 else object
         ranked = range(length) if given is None else sorted(range(length), key=lambda position: _rank(given[position]))

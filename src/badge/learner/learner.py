@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from badge import strategies
 from badge.core.numbers import flag, whole
 from badge.core.progress import bar
-from badge.core.rng import generator
 from badge.errors import BadgeError, InputError
 from badge.journal import Event, InMemory, Journal
 from badge.journal import events as e
@@ -97,9 +96,8 @@ class ActiveLearner:
     ) -> None:
         check_arguments(trainer, journal, initial, predict)
         multilabel, n = flag(multilabel, "multilabel"), length(pool)
-        recorded = isinstance(seed, str) and seed == "recorded"
-        if not recorded:
-            generator(seed)  # type: ignore[arg-type]  # refuses what is not a seed
+        if seed is not None and not (isinstance(seed, str) and seed == "recorded"):
+            seed = whole(seed, "seed", least=0)
         strategies.get(strategy)  # refuses an unknown strategy, before anything is written
         if first is None and strategy == "auto" and (embeddings is not None or hasattr(trainer, "prepare")):
             first = "typiclust"
@@ -107,7 +105,7 @@ class ActiveLearner:
         pool, own = (pool, None) if ids is None else own_ids(pool, ids, n)
         names, known = Ids(n, own), Classes(classes, multilabel)
         told = None if initial is None else calls.initial(Ledger(names, known), dict(initial.items()))
-        seed, began = seed if recorded or seed is None else int(seed), None if first is None else describe(first)
+        began = None if first is None else describe(first)
         settings = Settings(known.header, describe(strategy), seed, told, multilabel, began)
         self.pool, self.on_event = pool, on_event
         shared = isinstance(journal, Journal)
