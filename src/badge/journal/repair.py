@@ -3,8 +3,9 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +114,14 @@ def _salvage(data: bytes) -> tuple[dict[int, Event], int]:
 
 def _kept_aside(file: Path, data: bytes) -> Path:
     """A copy of the file under a new name beside it, readable by the same people."""
-    for n in range(10**6):
-        aside = file.with_name(f"{file.name}.damaged{n or ''}")
-        with suppress(FileExistsError), aside.open("xb") as copy:
-            shutil.copystat(file, aside)
-            copy.write(data)
-            copy.flush()
-            os.fsync(copy.fileno())
-            return aside
-    raise JournalError(f"{file} has a million damaged copies beside it: delete some")
+    names = (file.with_name(f"{file.name}.damaged{n or ''}") for n in count())
+    aside = next(path for path in names if not os.path.lexists(path))
+    with aside.open("xb") as copy:
+        shutil.copystat(file, aside)
+        copy.write(data)
+        copy.flush()
+        os.fsync(copy.fileno())
+    return aside
 
 
 def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
