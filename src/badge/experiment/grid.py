@@ -204,8 +204,6 @@ def read_grid(path: str | Path) -> list[Cell]:
     ['badge', 'rand']
     """
     path = path_of(path, "a grid file")
-    if path.exists() and not path.is_file():
-        raise InputError(f"the grid file {path} cannot be read: it is not a file")
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -111,10 +111,8 @@ def _record(outcome: Outcome, folder: Path) -> None:
     """Write the failure into the cell's journal, for the report; the worker no longer holds it."""
     path = journal_path(outcome.cell, folder)
     if path.exists():
-        with (
-            suppress(BadgeError, OSError),
-            Journal(path, sync=False) as journal,
-        ):  # what cannot be written is known by now
+        # what cannot be written is known by now
+        with suppress(BadgeError, OSError), Journal(path, sync=False) as journal:
             journal.append(Failed(error=outcome.error or ""))
 
 
