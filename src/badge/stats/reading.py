@@ -125,18 +125,19 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
     rounds: dict[int, Round] = {}  # a resumed run may write a round again: the last one counts
     ended, failed = False, None
     for record in _records(path, notes):
-        if isinstance(record, Start):
-            if start is not None and record.cell != start.cell:
-                raise JournalError(f"{path} holds two different runs; keep one journal per run")
-            start = record
-        elif isinstance(record, Round):
-            rounds[record.round], failed = record, None
-        elif isinstance(record, End):
-            ended, failed = True, None
-        elif isinstance(record, Resume) and record.more:  # it goes on to more labels
-            ended = False
-        elif isinstance(record, Failed):
-            failed = in_short(record.error, 300)
+        match record:
+            case Start():
+                if start is not None and record.cell != start.cell:
+                    raise JournalError(f"{path} holds two different runs; keep one journal per run")
+                start = record
+            case Round():
+                rounds[record.round], failed = record, None
+            case End():
+                ended, failed = True, None
+            case Resume(more=True):  # it goes on to more labels
+                ended = False
+            case Failed():
+                failed = in_short(record.error, 300)
     if start is None or not rounds:
         why = "no finished round yet" if failed is None else f"failed before its first round: {failed}"
         notes.append(Note("files left out" if failed is None else FAILED, f"{path.name}: {why}"))
