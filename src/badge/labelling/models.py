@@ -69,6 +69,8 @@ def predict_rows(model: Any, examples: Any) -> Outputs:
 class _Prepared:
     """Keeps what `prepare` made of a pool: it is asked for before the first label, and again with each model."""
 
+    _part: tuple[Any, IntArray, Tensor] | None = None
+
     def __init__(self, classes: int) -> None:
         self.classes = classes
         self._kept: tuple[Any, Tensor] | None = None
@@ -87,7 +89,7 @@ class _Prepared:
 
     def __getstate__(self) -> dict[str, Any]:
         """For a saved model: without the pool."""
-        return {**self.__dict__, "_kept": None}
+        return {**self.__dict__, "_kept": None, "_part": None}
 
 
 class Texts(_Prepared):
@@ -98,7 +100,6 @@ class Texts(_Prepared):
     """
 
     _steps: tuple[Any, Tensor] | None = None  # vocabulary with weights, and reduction
-    _part: tuple[Any, IntArray, Tensor] | None = None
 
     def part(self, pool: Sequence[str], also: IntArray | None = None) -> tuple[IntArray, Tensor] | None:
         """Positions of TEXT_PART texts and of `also`, and their rows; None: the pool is not much larger."""
@@ -134,9 +135,6 @@ class Texts(_Prepared):
     def _reduced(self, counts: Any) -> Tensor:
         assert self._steps is not None
         return nn.functional.normalize(torch.from_numpy(counts @ self._steps[1].numpy()), dim=1)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_part": None}
 
     def fit(self, examples: Tensor, labels: Any, rng: np.random.Generator) -> LinearHead:
         return fit_linear(examples, labels)[0].eval()
