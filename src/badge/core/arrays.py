@@ -34,7 +34,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     """
     values = unmasked(values, name)
     if isinstance(values, Tensor):
-        _check_held(values, name)
+        check_held(values, name)
         return on_host(values)
     try:
         return np.asarray(values)
@@ -61,7 +61,7 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _check_held(tensor: Tensor, name: str) -> None:
+def check_held(tensor: Tensor, name: str) -> None:
     """Refuse tensors that hold no numbers to read in place."""
     if tensor.layout != torch.strided or tensor.device.type == "meta":
         raise InputError(f"{name} are a sparse tensor, or one without numbers (meta): pass a dense one")
@@ -78,7 +78,7 @@ def as_tensor(array: Any, name: str) -> Tensor:
             warnings.filterwarnings("ignore", message=".*not writable.*")  # it is never written
             array = torch.from_numpy(array)
     tensor: Tensor = array.detach()
-    _check_held(tensor, name)
+    check_held(tensor, name)
     if not tensor.ndim:
         raise InputError(f"{name} are a single value: one row per example is needed")
     if tensor.is_complex():

@@ -108,7 +108,7 @@ def network_inputs(
         return part
     first = next((item for item in part if item is not None), None)
     if isinstance(first, Mapping):
-        return encoder.columns(_as_columns(part, start), start)
+        return encoder.columns(_as_columns(part, list(first), start), start)
     numbers = isinstance(first, Tensor | np.ndarray | tuple | int | float | np.number) and not is_pair(first)
     if isinstance(first, str) or is_pair(first) or encoder.reads_arrays or (encoder.call is not None and not numbers):
         return encoder.examples(part, start)
@@ -131,13 +131,12 @@ def _unwrapped(part: Any, names: Set[str]) -> Any:
     return np.stack(list(columns.values()), axis=1)
 
 
-def _as_columns(items: list[Any], start: int) -> dict[str, list[Any]]:
-    keys = list(items[0]) if isinstance(items[0], Mapping) else None
+def _as_columns(items: list[Any], keys: list[str], start: int) -> dict[str, list[Any]]:
     for i, item in enumerate(items):
-        if keys is None or not isinstance(item, Mapping) or set(item) != set(keys):
+        if not isinstance(item, Mapping) or set(item) != set(keys):
             found = list(item) if isinstance(item, Mapping) else repr(item)
             raise InputError(f"row {start + i} of the pool is {found} where a dict with the keys {keys} is needed")
-    return {key: [item[key] for item in items] for key in items[0]}
+    return {key: [item[key] for item in items] for key in keys}
 
 
 def _collate(items: list[Any], start: int, needs: int) -> Any:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from torch.utils.data.sampler import BatchSampler, SequentialSampler
 
+from badge.core.arrays import check_held
 from badge.core.names import unmasked
 from badge.errors import InputError
 from badge.models.inputs import LABEL_KEYS, Forward, is_frame, listed, series, without_label, without_label_columns
@@ -67,8 +68,6 @@ def _open(pool: Any, forward: Forward | None, labels: Set[str]) -> OpenPool:
     if isinstance(pool, DataLoader):
         check_loader(pool)
         return replace(_open(pool.dataset, None, labels), loader=pool)  # its own collate_fn may sort the parts out
-    if isinstance(pool, Tensor) and (pool.layout != torch.strided or pool.device.type == "meta"):
-        raise InputError("a sparse tensor, or one without numbers (meta): pass a dense one")
     if isinstance(pool, Tensor | np.ndarray):
         return _array(pool, forward)
     if isinstance(pool, TensorDataset):
@@ -106,6 +105,8 @@ def _array(pool: Any, forward: Forward | None) -> OpenPool:
             return _sequence(list(pool), forward)
         if pool.dtype.kind not in "fiub":
             raise InputError(f"the pool is an array of dtype {pool.dtype}: numbers, texts or objects are needed")
+    else:
+        check_held(pool, "the pool's values")
     return _plain(len(pool), lambda which: _rows(pool, which), pool.__getitem__)
 
 
@@ -220,11 +221,10 @@ def is_dict_batch(value: Any) -> bool:
         return False
     ids = value.get("input_ids")
     if ids is None:
-        pixels = value.get("pixel_values")
-        return isinstance(pixels, Tensor | np.ndarray) and pixels.ndim == 4
-    if isinstance(ids, Tensor | np.ndarray):
-        return ids.ndim == 2
-    return isinstance(ids, list) and bool(ids) and isinstance(ids[0], list)
+        return bool(getattr(value.get("pixel_values"), "ndim", 0) == 4)
+    if isinstance(ids, list):
+        return bool(ids) and isinstance(ids[0], list)
+    return bool(getattr(ids, "ndim", 0) == 2)
 
 
 def _dict_batches(pool: Sequence[Mapping[str, Any]]) -> OpenPool:
