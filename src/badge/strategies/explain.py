@@ -25,6 +25,7 @@ from badge.strategies.request import Request
 OBJECTIVES: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (maxherding, all_alike),
     (uherding, by_doubt),
+    (auto, by_doubt),  # after its first batch
     (probcover, balls),
     (bait, blocks),
     (bait_binary, vectors),
@@ -147,10 +148,10 @@ def gains(request: Request, outputs: Outputs, ids: NDArray[np.int64]) -> NDArray
     The strategy, its options, the rows that may be picked and the labelled examples are those of the request.
     """
     base, _, options = unwrapped(request.strategy)
-    if _objective(base, labelled=True) is None:
+    if (objective := _objective(base)) is None:
         return None
     seen, labeled = given_to(request, outputs)
-    if (objective := _objective(base, labelled=bool(labeled))) is None:
+    if base is auto and not labeled:
         return None
     rows = np.arange(len(request.left))
     places = np.full(len(outputs), -1)
@@ -169,12 +170,11 @@ def no_objective(strategy: str | Strategy, labelled: bool) -> str | None:
     base, *_ = unwrapped(get(strategy))
     if base is auto and not labelled:
         return "auto picks the first batch by typiclust, which has no objective that each pick adds to"
-    return None if _objective(base, labelled) else f"{title(strategy)} has no objective that each pick adds to"
+    return None if _objective(base) else f"{title(strategy)} has no objective that each pick adds to"
 
 
-def _objective(base: Any, labelled: bool) -> Callable[..., Any] | None:
-    wanted = uherding if base is auto and labelled else base
-    return next((objective for strategy, objective in OBJECTIVES if strategy is wanted), None)
+def _objective(base: Any) -> Callable[..., Any] | None:
+    return next((objective for strategy, objective in OBJECTIVES if strategy is base), None)
 
 
 def _coverage(features: Factored, picks: Rows) -> Tensor:
