@@ -167,7 +167,7 @@ def as_list(values: Any, what: str) -> list[Any]:
         values = values.astype("M8[us]")  # else times in nanoseconds become whole numbers
     try:
         plain = values.tolist() if hasattr(values, "tolist") else values
-    except (RuntimeError, NotImplementedError) as error:  # a tensor that is sparse, or holds no numbers
+    except RuntimeError as error:  # a tensor that is sparse, or holds no numbers
         raise InputError(f"{what} cannot be read: {error}") from None
     if isinstance(plain, str | bytes) or not isinstance(plain, Iterable):
         raise InputError(f"{what} are a list or an array, also where there is only one; got {values!r}")
