@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import inspect
 import re
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +258,46 @@ def test_large_arrays_as_options_are_told_apart_in_a_journal(kind: Any) -> None:
     one, same = (describe(functools.partial(scaled, 1.0, by=kind(costs))) for _ in range(2))
     costs[2500] = 0
     assert one == same != describe(functools.partial(scaled, 1.0, by=kind(costs))) and len(str(one)) < 200
+
+
+@dataclass(frozen=True)
+class Costs:
+    of: Any
+
+
+NEAR = (1.1, 1.1 + 2**-40)
+OTHERS: list[tuple[Any, Any]] = [
+    *((kind([one]), kind([other])) for one, other in [NEAR] for kind in (np.array, pd.Series)),
+    (torch.tensor(NEAR[:1], dtype=torch.float64), torch.tensor(NEAR[1:], dtype=torch.float64)),
+    ([np.arange(5000.0)], [np.arange(5000.0) + (np.arange(5000) == 2500)]),
+    (Costs(np.zeros(5000)), Costs(np.eye(1, 5000, 2500)[0])),
+    (np.array([["a"], ["b"]], dtype=object), np.array([["a"], ["c"]], dtype=object)),
+    ([Scale(1)], [Scale(2)]),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OTHERS, ids=lambda value: type(value).__name__)
+def test_options_whose_repr_rounds_or_leaves_out_are_told_apart(one: Any, other: Any) -> None:
+    said, same, others = (describe(functools.partial(scaled, by=by)) for by in (one, copy.deepcopy(one), other))
+    assert said == same != others and len(str(said)) < 200
+
+
+@pytest.mark.parametrize(
+    "around", [set, frozenset, lambda items: [{"by": set(items)}], lambda items: Costs(set(items))]
+)
+def test_sets_as_options_are_named_in_order(around: Any) -> None:
+    """Sets of texts have another order in each process, and the journal was refused there."""
+    one, same = around([0, 8]), around([8, 0])
+    assert repr(one) != repr(same) and describe(functools.partial(scaled, by=one)) == describe(
+        functools.partial(scaled, by=same)
+    )
+
+
+def test_options_are_named_as_they_are_written() -> None:
+    said = describe(functools.partial(scaled, by=[np.float64(0.5), (1,), {"a": {}}, torch.tensor(3)]))
+    assert isinstance(said, dict) and said["parameters"]["by"] == "[0.5, (1,), {'a': {}}, 3]"
+    said = describe(functools.partial(scaled, by=torch.Generator()))  # a class of C does not tell its arguments
+    assert isinstance(said, dict) and said["parameters"]["by"] == "torch._C.Generator()"
 
 
 def test_one_that_says_that_it_wants_no_labelled_outputs_gets_none() -> None:

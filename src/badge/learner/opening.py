@@ -7,9 +7,13 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
+from torch import Tensor
 
 from badge.core.catalog import STRATEGIES
 from badge.errors import JournalError
@@ -24,6 +28,8 @@ from badge.strategies.protocol import unwrapped
 
 #: fields whose names are not plain words
 IN_WORDS = {"classes": "set of classes", "initial": "set of initial labels", "first": "strategy of the first batch"}
+#: what is written around the items of a container
+AROUND: dict[type, str] = {dict: "{%s}", list: "[%s]", tuple: "(%s)", set: "{%s}", frozenset: "frozenset({%s})"}
 #: what JSON holds as it is, objects of the state that are no events, and fields of a ledger that are not in the state
 _PLAIN = {type(None), bool, int, float, str}
 _OBJECTS: dict[str, type[e.JsonObject]] = {kind.__name__: kind for kind in (e.PoolId, e.Stop)}
@@ -192,8 +198,9 @@ def describe(strategy: Any) -> str | dict[str, Any]:
     name = f"{kind.__module__}.{kind.__qualname__}"
     owner = strategy.__self__ if inspect.ismethod(strategy) else strategy
     if not hasattr(owner, "__qualname__"):
-        of = inspect.signature(type(owner)).parameters
-        parameters = {one: getattr(owner, one) for one in of if hasattr(owner, one)} | parameters
+        with suppress(ValueError):  # a class of C may not tell its arguments
+            of = inspect.signature(type(owner)).parameters
+            parameters = {one: getattr(owner, one) for one in of if hasattr(owner, one)} | parameters
     if kind is strategy and not parameters:
         return name
     return {"class": name, "parameters": {one: _as_text(value) for one, value in parameters.items()}}
@@ -211,12 +218,28 @@ def in_words(said: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """A parameter as text without addresses, which change with the process; functions and plain objects are described."""
-    if hasattr(value, "__array__") and "..." in repr(value):  # the repr of a large array leaves its middle out
-        return f"{type(value).__name__}{tuple(value.shape)} {value_digest(value).hex()[:16]}"
+    """A parameter as text: the same in every process (no addresses, sets in order), and another for other numbers.
+
+    >>> _as_text({"by": [len, {"b", "a"}], "delta": np.float64(0.5)})
+    "{'by': [builtins.len, {'a', 'b'}], 'delta': 0.5}"
+    """
+    kind = type(value)
+    if kind in AROUND and value:
+        pairs = value.items() if kind is dict else ()
+        items = [f"{_as_text(one)}: {_as_text(of)}" for one, of in pairs] or [_as_text(one) for one in value]
+        inside = ", ".join(sorted(items) if kind in (set, frozenset) else items)
+        return AROUND[kind] % (f"{inside}," if kind is tuple and len(items) == 1 else inside)
     unshown: Any = object.__repr__
-    plain = isinstance(value, partial) or hasattr(value, "__qualname__") or type(value).__repr__ is unshown
-    return re.sub(r" at 0x[0-9A-Fa-f]+", "", str(in_words(describe(value))) if plain else repr(value))
+    if isinstance(value, partial) or hasattr(value, "__qualname__") or is_dataclass(value) or kind.__repr__ is unshown:
+        return str(in_words(describe(value)))
+    if not hasattr(value, "__array__"):
+        return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
+    if (shape := tuple(np.shape(value))) == ():
+        return _as_text(value.item())
+    # the repr of an array rounds, and leaves the middle of a large one out
+    array = value if isinstance(value, Tensor) else np.asarray(value)
+    content = _as_text(array.tolist()) if array.dtype == object else array
+    return f"{kind.__name__}{shape} {value_digest(content).hex()[:16]}"
 
 
 def _refuse(path: object, field: str, theirs: Any, yours: Any, in_python: str = "") -> None:
