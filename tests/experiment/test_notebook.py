@@ -15,6 +15,7 @@ from badge.errors import InputError, JournalError
 from badge.experiment import Cell, Processes, Serial, cells_of, finished, journal_path, run_cells
 from badge.experiment.grid import check_apart
 from badge.experiment.origin import code_digests
+from badge.strategies.bald import power_bald
 from own_parts import blobs
 from small_cells import quiet
 
@@ -118,6 +119,15 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
     check_apart(by_seed)  # each has its own journal
     same = Ahead(1).__call__  # a bound method is another object each time
     assert len(cells_of({"data": data, "model": "mlp", "strategy": same, "seeds": 2, **OPTIONS})) == 2
+
+
+@pytest.mark.parametrize("strategy", [power_bald, partial(power_bald, beta=2.0), "badge.strategies.bald:bald"])
+def test_strategies_that_compare_answers_get_several_under_any_name(strategy: Any, tmp_path: Path) -> None:
+    """Only the plain names got them: a cell with a partial failed after its first batch."""
+    cell = Cell(mine(), "linear", strategy, **{**OPTIONS, "max_epochs": None})
+    assert run_cells([cell], tmp_path, Serial(), quiet([cell])) == [] and finished(cell, tmp_path)
+    with pytest.raises(InputError, match=r"^(power-)?bald compares several passes with dropout, and mlp has none"):
+        run_cells([Cell(mine(), "mlp", strategy, **OPTIONS)], tmp_path / "mlp")
 
 
 def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from badge import data, strategies
-from badge.core.catalog import names
 from badge.core.threads import threads
 from badge.data import Dataset
 from badge.data.texts import is_own_file
@@ -32,6 +31,7 @@ from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
 from badge.strategies import ALBL
+from badge.strategies.bald import compares
 from badge.strategies.explain import log_det
 from badge.training import Frozen, networks
 from badge.training.fit import align, prepared
@@ -121,7 +121,7 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     if cell.first is not None:  # it picks from the features, or from what a frozen encoder makes of them (None)
         vectors = None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
         options |= {"first": cell.first, "embeddings": vectors}
-    if cell.strategy in names(lambda one: one.passes):
+    if compares(strategies.get(strategy)):
         options["predict"] = passes
     learner = ActiveLearner(pool, trainer, classes=dataset.classes, **options)
     if not learner.batches:

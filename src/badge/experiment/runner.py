@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from badge import data, strategies
-from badge.core.catalog import check_first, names
+from badge.core.catalog import check_first
 from badge.errors import BadgeError, InputError
 from badge.experiment.cell import LINEAR, Notify, dataset_of, run_cell
 from badge.experiment.display import Display
@@ -16,6 +16,8 @@ from badge.experiment.grid import Cell, check_apart, held, journal_path
 from badge.experiment.origin import finished
 from badge.journal import Journal
 from badge.journal.events import Failed
+from badge.strategies.bald import compares
+from badge.strategies.protocol import title
 from badge.training import networks
 
 
@@ -92,16 +94,15 @@ def run_cells(
 def _check_names(cells: Sequence[Cell]) -> None:
     """Refuse a name that is wrong before anything runs: it is wrong for all cells."""
     check_apart(cells)
-    several = names(lambda one: one.passes)
     for cell in cells:
-        strategies.get(held(cell.strategy))
+        strategy = strategies.get(held(cell.strategy))
         if cell.first is not None:
             strategies.get(cell.first)
             check_first(cell.first)
         if cell.model != LINEAR:
             networks.resolve(cell.model, cell.width)
-        if cell.model in networks.NETWORKS and cell.strategy in several:
-            what = f"{cell.strategy} compares several passes with dropout, and {cell.model} has none"
+        if cell.model in networks.NETWORKS and compares(strategy):
+            what = f"{title(strategy)} compares several passes with dropout, and {cell.model} has none"
             raise InputError(f"{what}: use {LINEAR}")
         if isinstance(held(cell.data), str):
             data.check_name(cell.data)

@@ -70,6 +70,12 @@ def bald(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = Non
 power_bald = listed("power-bald")(Power(mutual_information))
 
 
+def compares(strategy: Strategy) -> bool:
+    """Whether a strategy, or the one that a partial calls, compares several answers about each example."""
+    base, *_ = unwrapped(strategy)
+    return base is bald or base is power_bald
+
+
 def check_one_answer(strategy: Strategy) -> None:
     """Refuse, before a pass that says one thing about each example, a strategy that compares several.
 
@@ -77,6 +83,5 @@ def check_one_answer(strategy: Strategy) -> None:
     Traceback (most recent call last):
     badge.errors.InputError: bald compares several answers about each example, and these outputs hold one: use entropy; or ...
     """
-    base, *_ = unwrapped(strategy)
-    if base is bald or base is power_bald:
+    if compares(strategy):
         raise _one_answer()
