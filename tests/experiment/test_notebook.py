@@ -130,6 +130,36 @@ def test_strategies_that_compare_answers_get_several_under_any_name(strategy: An
         run_cells([Cell(mine(), "mlp", strategy, **OPTIONS)], tmp_path / "mlp")
 
 
+class Counting:
+    """Picks the rows after those of its calls so far."""
+
+    calls = 0
+
+    def __call__(self, outputs: badge.Outputs, k: int, rng: Any, labeled: Any = None) -> np.ndarray:
+        self.calls += 1
+        return np.arange(k) + self.calls
+
+    def observe(self, ids: Any, correct: Any) -> None: ...
+
+    def picked(self, ids: Any) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        return {"calls": self.calls}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.calls = state["calls"]
+
+
+def test_cells_that_share_an_object_with_a_memory_each_begin_without(tmp_path: Path) -> None:
+    """In one process a cell went on with the memory of the one before; in several, or after a restart, it did not."""
+    one = Counting()
+    cells = [Cell(mine(), "mlp", one, seed=seed, **OPTIONS) for seed in (0, 1)]
+    assert run_cells(cells, tmp_path, Serial(), quiet(cells)) == [] and one.calls == 0
+    for cell in cells:
+        asks = [event for event in journal.read(journal_path(cell, tmp_path)) if event["event"] == "ask"]
+        assert [ask["memory"]["all" if i == 1 else "set"]["calls"] for i, ask in enumerate(asks) if i] == [1, 2]
+
+
 def test_what_cannot_go_to_another_process_is_one_line(tmp_path: Path) -> None:
     cells = [Cell(mine(), "mlp", lambda outputs, k, rng, labeled=None: np.arange(k), **OPTIONS)]
     (failed,) = run_cells(cells, tmp_path, Processes(1), quiet(cells))

@@ -9,6 +9,7 @@ seeds, so a cell that was killed ends with the same picks and accuracies.
 import math
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +31,7 @@ from badge.journal.events import Data, End, Resume, Round, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
-from badge.strategies import ALBL
+from badge.strategies import ALBL, Stateful
 from badge.strategies.bald import compares
 from badge.strategies.explain import log_det
 from badge.training import Frozen, networks
@@ -117,6 +118,8 @@ def _rounds(journal: Journal, cell: Cell, dataset: Dataset, notify: Notify) -> N
     # albl is told the number of batches after the first, which sets its rates
     batches = max(1, math.ceil((total - cell.initial) / cell.batch_size))
     strategy = ALBL(rounds=batches) if cell.strategy == "albl" else held(cell.strategy)
+    if isinstance(strategy, Stateful):
+        strategy = deepcopy(strategy)  # cells may share an object, and each begins without memory
     options: dict[str, Any] = {"strategy": strategy, "seed": cell.seed, "journal": journal}
     if cell.first is not None:  # it picks from the features, or from what a frozen encoder makes of them (None)
         vectors = None if isinstance(trainer, Frozen) else pool.reshape(len(pool), -1).float()
