@@ -180,6 +180,13 @@ BAD: dict[str, tuple[Any, str]] = {
     "dict of different lengths": ({"a": X, "b": X[:3]}, "columns of different lengths"),
     "dict of a number": ({"a": 3}, "the column 'a' is a int"),
     "lazy": (pl.DataFrame(X).lazy(), "pass pool.collect"),
+    "sparse tensor": (T.to_sparse(), "the pool's values are a sparse tensor"),
+    "sparse rows in a dataset": (
+        TensorDataset(T.to_sparse(), torch.zeros(N)),
+        "the pool's values are a sparse tensor",
+    ),
+    "sparse column": ({"x": T.to_sparse()}, "the values of column 'x' are a sparse tensor"),
+    "no numbers": (TensorDataset(T.to("meta")), "or one without numbers"),
     "masked": (np.ma.masked_less(X, 0), "are masked in"),
     "dates": (np.array(["2020-01-01"], dtype="datetime64[D]"), "dtype datetime64"),
     "pyarrow": (datasets.Dataset.from_dict({"text": TEXTS}).data.table, "pass pool.to_pandas"),

@@ -112,6 +112,8 @@ def _array(pool: Any, forward: Forward | None) -> OpenPool:
 
 def _tensors(parts: tuple[Tensor, ...], forward: Forward | None) -> OpenPool:
     """A TensorDataset: its tensors but for the labels; one tensor, or a tuple of them."""
+    for tensor in parts:
+        check_held(tensor, "the pool's values")
     kept = without_label(tuple(part[:1] for part in parts), forward, batch=True)
     count = len(kept) if isinstance(kept, tuple) else 1
 
@@ -168,6 +170,8 @@ def _column(values: Any, name: str) -> Any:
     values = unmasked(values, f"the values of column {name!r}")
     if isinstance(values, Tensor | np.ndarray) and values.ndim == 0:
         raise InputError(f"the column {name!r} is a single number: one entry per example is needed")
+    if isinstance(values, Tensor):
+        check_held(values, f"the values of column {name!r}")
     if isinstance(values, Tensor | np.ndarray | list | tuple):
         return values
     if hasattr(values, "iloc") or (is_frame(values) and hasattr(values, "dtype")):  # a pandas or polars Series
