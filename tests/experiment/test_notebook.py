@@ -121,6 +121,19 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
     assert len(cells_of({"data": data, "model": "mlp", "strategy": same, "seeds": 2, **OPTIONS})) == 2
 
 
+def test_cells_that_would_write_one_journal_are_refused_at_each_door(tmp_path: Path) -> None:
+    """Their file names are one; the second wrote its failure into the journal of the first, which had to run again."""
+    own = [partial(first_ones, start=start) for start in ("1", [1])]
+    cells = [Cell(mine(), "mlp", one, **OPTIONS) for one in own]
+    assert cells[0].name == cells[1].name and cells[0] != cells[1]
+    for door in (
+        lambda: run_cells(cells, tmp_path),
+        lambda: cells_of({"data": mine(), "model": "mlp", "strategy": own, **OPTIONS}),
+    ):
+        with pytest.raises(InputError, match="is there twice with different settings"):
+            door()
+
+
 @pytest.mark.parametrize("strategy", [power_bald, partial(power_bald, beta=2.0), "badge.strategies.bald:bald"])
 def test_strategies_that_compare_answers_get_several_under_any_name(strategy: Any, tmp_path: Path) -> None:
     """Only the plain names got them: a cell with a partial failed after its first batch."""

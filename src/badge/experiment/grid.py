@@ -249,13 +249,14 @@ def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
 
 
 def check_apart(cells: Sequence[Cell]) -> None:
-    """Refuse two strategies (lambdas, say) or data sets of one name: the journal of the first would count for both."""
+    """Refuse cells that would write one journal, unless they are the same; two lambdas, say, have one name and are not."""
     known: dict[str, Cell] = {}
     for cell in cells:
         first = known.setdefault(cell.name, cell)
-        for field, what in (("strategy", "strategies"), ("data", "data sets")):
-            one, other = getattr(first, field), getattr(cell, field)
-            if one == other and not _same(held(one), held(other)):
+        if first != cell:
+            raise InputError(f"{cell.name} is there twice with different settings: {first} and {cell}")
+        for one, other, what in ((first.strategy, cell.strategy, "strategies"), (first.data, cell.data, "data sets")):
+            if not _same(held(one), held(other)):
                 raise InputError(f"two {what} are named {one}: make each once, under a name of its own")
 
 
@@ -269,14 +270,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _ordered(found: Sequence[Cell]) -> list[Cell]:
-    """Cells without repeats, by seed; two that would write the same journal must be the same."""
+    """Cells without repeats, by seed."""
     check_apart(found)
-    cells = sorted(dict.fromkeys(found), key=lambda cell: cell.seed)
-    names: dict[str, Cell] = {}
-    for cell in cells:
-        if names.setdefault(cell.name, cell) != cell:
-            raise InputError(f"{cell.name} is there twice with different settings: {names[cell.name]} and {cell}")
-    return cells
+    return sorted(dict.fromkeys(found), key=lambda cell: cell.seed)
 
 
 def _block(block: Mapping[str, Any]) -> list[Cell]:
