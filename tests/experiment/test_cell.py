@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 
 from badge import journal, predict
 from badge.core.catalog import ONE_PASS
-from badge.experiment import Serial, journal_path, run_cell, run_cells
+from badge.experiment import Cell, Serial, journal_path, run_cell, run_cells
+from badge.journal.events import RunSettings
 from small_cells import CELL, content, quiet, rounds, variants
+
+
+def test_a_journal_holds_every_setting() -> None:
+    hints = [get_type_hints(kind) for kind in (Cell, RunSettings)]
+    cell, recorded = [
+        {field.name: (types[field.name], field.default) for field in fields(kind)}
+        for kind, types in zip((Cell, RunSettings), hints, strict=True)
+    ]
+    assert list(cell.items()) == list(recorded.items())
 
 
 def test_a_cell_of_rand_makes_no_pass_over_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from badge import journal
 from badge.errors import InputError, JournalError
-from badge.journal.events import Record, Start
+from badge.journal.events import Record, RunSettings, Start
 from badge.learner.memory import changes, merged
 from three_classes import TRUTH, Centroids, X, make, run
 
@@ -119,7 +119,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="line 1: a line without number and checksum; this is not a journal"):
         make(tmp_path / "data.jsonl")
     with journal.Journal(tmp_path / "other.jsonl") as other:
-        other.append(Start(cell={}))
+        other.append(Start(cell=RunSettings(data="digits", model="mlp", strategy="rand", batch_size=10)))
     with pytest.raises(JournalError, match="something else than a learner's journal"):
         make(tmp_path / "other.jsonl")
 

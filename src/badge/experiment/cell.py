@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from badge.experiment import origin
 from badge.experiment.grid import Cell, held, journal_path
 from badge.features import gradient_embedding
 from badge.journal import Journal
-from badge.journal.events import Data, End, Resume, Round, Start
+from badge.journal.events import Data, End, Resume, Round, RunSettings, Start
 from badge.learner.learner import ActiveLearner
 from badge.models import predict
 from badge.outputs import Outputs
@@ -103,7 +103,8 @@ def _start(journal: Journal, cell: Cell, dataset: Dataset, more: bool) -> None:
     if not journal.records:
         about = {key: getattr(dataset, key) for key in ("name", "rows", "total", "complete", "text")}
         described = Data(**about, digest=origin.data_digest(dataset))
-        journal.append(Start(cell=asdict(cell), data=described, code=origin.code_digests(cell) or None, **now))
+        settings, code = RunSettings(**vars(cell)), origin.code_digests(cell) or None
+        journal.append(Start(cell=settings, data=described, code=code, **now))
         return
     origin.check_data(journal.records[0], dataset, journal.path)
     last = [record for record in journal.records if isinstance(record, Start | Resume)][-1]

@@ -12,7 +12,6 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -67,9 +66,9 @@ def check_start(start: Record, cell: Cell, path: Path) -> Start:
     """Refuse a journal of other settings or of other code, naming the first that differs; `labels` may have grown."""
     if not isinstance(start, Start):
         raise JournalError(f"{path} is not the journal of a run: {ANOTHER}")
-    for field, value in asdict(cell).items():
-        if start.cell.get(field) != value and (field != "labels" or field not in start.cell):
-            raise JournalError(f"{path} was made with {field} = {start.cell.get(field)!r}, now {value!r}: {ANOTHER}")
+    for field, value in vars(cell).items():
+        if field != "labels" and (before := getattr(start.cell, field)) != value:
+            raise JournalError(f"{path} was made with {field} = {before!r}, now {value!r}: {ANOTHER}")
     recorded = start.code or {}  # older journals do not say
     for part, digest in code_digests(cell).items() if recorded else ():
         if recorded.get(part, digest) != digest:
@@ -87,7 +86,7 @@ def check_data(start: Record, dataset: Dataset, path: Path) -> None:
 
 def goes_on(cell: Cell, start: Start, last: End | Resume | None, path: Path) -> bool:
     """Whether a run has to reach more labels than it was asked for before; fewer are refused."""
-    before = start.cell["labels"] if last is None else last.labels
+    before = start.cell.labels if last is None else last.labels
     if cell.labels == before or (isinstance(last, End) and last.reason == "pool exhausted"):
         return False
     if before is None or (cell.labels is not None and cell.labels < before):

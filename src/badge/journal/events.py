@@ -247,6 +247,28 @@ class Lost(Record):
 # -- a run of an experiment ------------------------------------------------------------------------------------------
 
 
+class RunSettings(JsonObject):
+    """The settings of a run. `badge.experiment.Cell` checks them, and says what each means."""
+
+    open = True
+    data: str
+    model: str
+    strategy: str
+    batch_size: int
+    initial: int = 100
+    labels: int | None = None
+    seed: int = 0
+    threads: int = 1
+    width: int | None = None
+    lr: float | None = None
+    max_epochs: int | None = None
+    raw: bool = False
+    text: str | None = None
+    label: str | None = None
+    encoder: str | None = None
+    first: str | None = None
+
+
 class Data(JsonObject):
     """The data of a run."""
 
@@ -262,7 +284,7 @@ class Data(JsonObject):
 class Start(Record):
     kind = "start"
     open = True
-    cell: dict[str, Any]  #: the fields of `badge.experiment.Cell`
+    cell: RunSettings
     format: int = FORMAT
     data: Data | None = None
     code: dict[str, str] | None = None  #: digests of the caller's own data, model and strategy

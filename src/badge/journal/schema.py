@@ -41,9 +41,9 @@ def check(event: Event) -> None:
     name = event.get("event")
     if not isinstance(name, str) or name not in KINDS:
         raise ValueError(f"an event of the unknown kind {name!r}")
-    _check(KINDS[name], event, f"the event {name!r}")
-    if event.get("format", FORMAT) != FORMAT:
+    if event.get("format", FORMAT) != FORMAT:  # its fields may be others
         raise ValueError(f"has format {event['format']}; this version of badge reads format {FORMAT}")
+    _check(KINDS[name], event, f"the event {name!r}")
 
 
 def _check(kind: type[JsonObject], given: dict[str, Any], what: str) -> None:

@@ -44,7 +44,7 @@ def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
             if found and lacking:
                 text = f"{setting}: {name} lacks seed{'s' * (len(lacking) > 1)} {_names(lacking)}"
                 notes.append(Note("missing repeats", f"{text}; it is paired on the {len(found)} it has"))
-            if stops := _names(f"seed {s} at {at:,}" for (of, s), at in ends.items() if of == name and at < end):
+            if stops := _names(f"seed {s} at {at:,}" for (one, s), at in ends.items() if one == name and at < end):
                 notes.append(
                     Note("unequal numbers of rounds", f"{setting}: {name} stops before {end:,} labels: {stops}")
                 )
@@ -102,7 +102,7 @@ def data_names(starts: Sequence[Start]) -> dict[str, str]:
     """Names of data for a report: the data set's own name, if no other data have it."""
     called: dict[str, set[str]] = defaultdict(set)
     for start in starts:
-        data = start.cell["data"]
+        data = start.cell.data
         called[data].add(start.data.name or data if start.data else data)
     counts = Counter([*called, *(name for names in called.values() for name in names)])
     return {data: name for data, (name, *more) in called.items() if not more and name != data and counts[name] == 1}
@@ -112,9 +112,9 @@ def mixed_options(starts: Sequence[Start]) -> list[Note]:
     """Settings with runs of different options (width, learning rate …): their curves do not compare."""
     found: dict[tuple[Setting, str], set[str]] = defaultdict(set)
     for cell in (start.cell for start in starts):
-        setting = Setting(cell["data"], shown_model(cell["model"], cell.get("first")), cell["batch_size"])
-        for name in cell.keys() - set(_NO_OPTIONS):
-            found[setting, name].add(str(cell[name]))
+        setting = Setting(cell.data, shown_model(cell.model, cell.first), cell.batch_size)
+        for name in vars(cell).keys() - set(_NO_OPTIONS):
+            found[setting, name].add(str(getattr(cell, name)))
     return [
         Note("runs with different options", f"{setting}: {name} is {' and '.join(sorted(values))}")
         for (setting, name), values in sorted(found.items())
@@ -125,7 +125,8 @@ def mixed_options(starts: Sequence[Start]) -> list[Note]:
 def mixed_origins(starts: Sequence[Start]) -> list[Note]:
     """Notes on runs with different digests: of the user's code, or of the data at one seed.
 
-    >>> cell = {"data": "own:load", "seed": 0}
+    >>> from badge.journal.events import RunSettings
+    >>> cell = RunSettings(data="own:load", model="mlp", strategy="rand", batch_size=10)
     >>> [note.topic for note in mixed_origins([Start(cell=cell, code={"data": digest}) for digest in "ab"])]
     ['runs of different code']
     """
@@ -133,9 +134,9 @@ def mixed_origins(starts: Sequence[Start]) -> list[Note]:
     data: dict[tuple[str, int, bool], set[str]] = defaultdict(set)
     for start in starts:
         for part, digest in (start.code or {}).items():
-            code[str(start.cell.get(part)), part].add(digest)
+            code[getattr(start.cell, part), part].add(digest)
         if start.data is not None and start.data.digest:
-            data[start.cell["data"], start.cell["seed"], bool(start.cell.get("raw"))].add(start.data.digest)
+            data[start.cell.data, start.cell.seed, start.cell.raw].add(start.data.digest)
     notes = [
         Note("runs of different code", f"{name} ({part}): {len(found)} versions of it made these runs")
         for (name, part), found in sorted(code.items())

@@ -147,10 +147,7 @@ def _add_journal(path: Path, columns: dict[str, list[Any]], notes: list[Note]) -
         notes.append(Note(FAILED, f"{path.name}: failed at {last:,} labels: {failed}"))
     elif not ended:
         notes.append(Note("unfinished runs", f"{path.name}: stopped or still running, at {last:,} labels"))
-    for name, kind in (("data", str), ("model", str), ("strategy", str), ("batch_size", int), ("seed", int)):
-        if type(value := start.cell.get(name)) is not kind:
-            raise JournalError(f"{path} is damaged: the field {name!r} of its cell is {str(value)[:40]!r}")
-    shared = start.cell | {"model": shown_model(start.cell["model"], start.cell.get("first"))}
+    shared = vars(start.cell) | {"model": shown_model(start.cell.model, start.cell.first)}
     if start.data is not None:
         shared |= {"rows": start.data.rows, "total_rows": start.data.total}
     for number in sorted(rounds):
