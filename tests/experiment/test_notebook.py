@@ -98,9 +98,7 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
 
     own, data = [made(1), made(2)], mine()
     for pair in (own, [Hidden(1), Hidden(2)], [partial(first_ones, start=one) for one in own]):
-        refused = pytest.raises(
-            InputError, match=r"two strategies are named .*: make each once, under a name of its own"
-        )
+        refused = pytest.raises(InputError, match=r"two strategies are named .*: make each once, under another name")
         with refused:
             run_cells([Cell(data, "mlp", one, **OPTIONS) for one in pair], tmp_path)
         with refused:
@@ -110,9 +108,7 @@ def test_two_functions_or_data_sets_of_one_name_are_refused(tmp_path: Path) -> N
     smaller = {**parts, "X_test": data.X_test[:9], "y_test": data.y_test[:9], "classes": 3}
     for changed in (smaller, {**parts, "classes": 4}, {**parts, "classes": 3, "lr": 0.5}):
         twin = badge.data.Dataset(**changed, name=data.name)
-        with pytest.raises(
-            InputError, match="two data sets are named my blobs: make each once, under a name of its own"
-        ):
+        with pytest.raises(InputError, match="two data sets are named my blobs: make each once, under another name"):
             run_cells([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, twin)], tmp_path)
     check_apart([Cell(one, "mlp", "rand", **OPTIONS) for one in (data, mine())])  # the same, made twice
     by_seed = [Cell(one, "mlp", own[seed], seed=seed, **OPTIONS) for seed, one in enumerate((data, twin))]

@@ -30,7 +30,7 @@ from badge.data import Dataset
 from badge.data.texts import is_own_file
 from badge.errors import InputError, UnknownNameError
 from badge.journal.events import shown_model
-from badge.learner.opening import describe
+from badge.learner.opening import describe, parameters_in_words
 from badge.strategies.protocol import unwrapped
 
 if sys.version_info >= (3, 11):
@@ -62,16 +62,13 @@ class Held(str):
         found.object = value
         return found
 
-    def __deepcopy__(self, memo: Any) -> Held:
-        return self
-
 
 def _name_of(strategy: Any) -> str:
     """The module and name of a function or of an object's class, and the parameters, since others make another strategy."""
     base, *_ = unwrapped(strategy)
     kind = base if hasattr(base, "__qualname__") else type(base)
     said = describe(strategy)
-    parameters = "" if isinstance(said, str) else ", ".join(f"{one}={of}" for one, of in said["parameters"].items())
+    parameters = "" if isinstance(said, str) else parameters_in_words(said)
     if len(parameters) > LONGEST_PARAMETERS:
         parameters = hashlib.blake2b(parameters.encode(), digest_size=8).hexdigest()
     return f"{kind.__module__}:{kind.__qualname__}" + (f"({parameters})" if parameters else "")
@@ -257,7 +254,7 @@ def check_apart(cells: Sequence[Cell]) -> None:
             raise InputError(f"{cell.name} is there twice with different settings: {first} and {cell}")
         for one, other, what in ((first.strategy, cell.strategy, "strategies"), (first.data, cell.data, "data sets")):
             if not _same(held(one), held(other)):
-                raise InputError(f"two {what} are named {one}: make each once, under a name of its own")
+                raise InputError(f"two {what} are named {one}: make each once, under another name")
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from badge.errors import InputError, JournalError
 from badge.journal import events as e
-from badge.journal.events import Id
+from badge.journal.events import Described, Id
 from badge.learner import calls
 from badge.learner.classes import Classes, Code, majority, short
 from badge.learner.ids import Ids, IntArray
@@ -35,7 +35,7 @@ class Ledger:
         self.ids, self.classes = ids, classes
         self.header: e.Header | None = None
         self.pool: e.PoolId | None = None  # after it grew last
-        self.strategy: str | dict[str, Any] = ""
+        self.strategy: Described = ""
         self.picks: int | None = None  # version of the picks
         self.labels: dict[Id, Code] = {}
         self.pending: dict[Id, int] = {}  # asked and not labelled -> number of people; in the order asked

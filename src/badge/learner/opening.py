@@ -18,7 +18,7 @@ from torch import Tensor
 from badge.core.catalog import STRATEGIES
 from badge.errors import JournalError
 from badge.journal import events as e
-from badge.journal.events import Id, Label
+from badge.journal.events import Described, Id, Label
 from badge.journal.schema import object_of, typed
 from badge.learner.classes import Classes, short
 from badge.learner.ids import AnyIds, Ids
@@ -41,11 +41,11 @@ class Settings:
     """What a caller says about a loop, in the form in which a journal's header holds it."""
 
     classes: int | list[Label]
-    strategy: str | dict[str, Any]
+    strategy: Described
     seed: int | str | None  #: None: the recorded one, or a fresh one; "recorded": the recorded one, or 0
     initial: e.Initial | None  #: None: the recorded ones, or none
     multilabel: bool
-    first: str | dict[str, Any] | None
+    first: Described | None
 
 
 def header_of(records: Iterable[e.Record], path: object, shared: bool) -> e.Header | None:
@@ -188,22 +188,22 @@ def current_strategy(ledger: Ledger, given: Any, path: object) -> Any:
     return ledger.strategy
 
 
-def describe(strategy: Any) -> str | dict[str, Any]:
+def describe(strategy: Any) -> Described:
     """A strategy for a journal: its name, or its class, function or method and the parameters of that or of its object."""
     strategy, places, options = unwrapped(strategy)
     parameters = {str(place): value for place, value in enumerate(places)} | options
     if isinstance(strategy, str):
         return str(strategy)  # numpy's too
     kind = strategy if hasattr(strategy, "__qualname__") else type(strategy)
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    path = f"{kind.__module__}.{kind.__qualname__}"
     owner = strategy.__self__ if inspect.ismethod(strategy) else strategy
     if not hasattr(owner, "__qualname__"):
         with suppress(ValueError):  # a class of C may not tell its arguments
-            of = inspect.signature(type(owner)).parameters
-            parameters = {one: getattr(owner, one) for one in of if hasattr(owner, one)} | parameters
+            taken = inspect.signature(type(owner)).parameters
+            parameters = {name: getattr(owner, name) for name in taken if hasattr(owner, name)} | parameters
     if kind is strategy and not parameters:
-        return name
-    return {"class": name, "parameters": {one: _as_text(value) for one, value in parameters.items()}}
+        return path
+    return {"class": path, "parameters": {name: _as_text(value) for name, value in parameters.items()}}
 
 
 def in_words(said: Any) -> Any:
@@ -213,8 +213,13 @@ def in_words(said: Any) -> Any:
     'badge.strategies.coverage.probcover(delta=0.5)'
     """
     if isinstance(said, dict) and said.keys() == {"class", "parameters"}:
-        return f"{said['class']}({', '.join(f'{one}={of}' for one, of in said['parameters'].items())})"
+        return f"{said['class']}({parameters_in_words(said)})"
     return said.plain() if isinstance(said, e.Initial) else said
+
+
+def parameters_in_words(said: Any) -> str:
+    """The parameters of a strategy of a journal: `delta=0.5, beta=2`."""
+    return ", ".join(f"{name}={value}" for name, value in said["parameters"].items())
 
 
 def _as_text(value: Any) -> str:
@@ -226,7 +231,7 @@ def _as_text(value: Any) -> str:
     kind = type(value)
     if kind in AROUND and value:
         pairs = value.items() if kind is dict else ()
-        items = [f"{_as_text(one)}: {_as_text(of)}" for one, of in pairs] or [_as_text(one) for one in value]
+        items = [f"{_as_text(key)}: {_as_text(held)}" for key, held in pairs] or [_as_text(one) for one in value]
         inside = ", ".join(sorted(items) if kind in (set, frozenset) else items)
         return AROUND[kind] % (f"{inside}," if kind is tuple and len(items) == 1 else inside)
     unshown: Any = object.__repr__

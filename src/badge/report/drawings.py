@@ -65,8 +65,8 @@ def look(strategy: str) -> Look:
     """
     if strategy in _FIXED:
         return _FIXED[strategy]
-    around, of = divmod(zlib.crc32(strategy.encode()), len(_COLOURS))
-    return Look(_COLOURS[of], _OTHER_MARKERS[around % len(_OTHER_MARKERS)], "--", 1.4)
+    marker, colour = divmod(zlib.crc32(strategy.encode()), len(_COLOURS))
+    return Look(_COLOURS[colour], _OTHER_MARKERS[marker % len(_OTHER_MARKERS)], "--", 1.4)
 
 
 #: Bytes of the name of a figure's file, without its ending; systems allow 255.

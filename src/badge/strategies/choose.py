@@ -82,9 +82,9 @@ def check_labeled(labeled: Any) -> None:
 
 
 def check_one_model(outputs: Outputs, labeled: Outputs | None) -> None:
-    both = [of for of in (labeled, outputs) if of is not None]
-    widths = [(of.embeddings.shape[1], "embedding columns") for of in both if of.has_embeddings]
-    classes = [(of.classes, "labels" if of.multilabel else "classes") for of in both if of.has_probabilities]
+    both = [one for one in (labeled, outputs) if one is not None]
+    widths = [(one.embeddings.shape[1], "embedding columns") for one in both if one.has_embeddings]
+    classes = [(one.classes, "labels" if one.multilabel else "classes") for one in both if one.has_probabilities]
     for found in (widths, classes):
         if len(set(found)) > 1:
             (mine, what), (pool, other) = found

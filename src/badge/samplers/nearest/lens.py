@@ -73,16 +73,16 @@ class Lens:
         known = None if exact.sq_norms is None else exact.sq_norms.to(exact.rows.factors[0].dtype)
         return self(exact.rows, known)
 
-    def rounding(self, of: View) -> float:
+    def rounding(self, view: View) -> float:
         """The error of an estimated ‖x − y‖² is below this times ‖x‖² + ‖y‖², in whatever order a product sums.
 
         A sum of `width` products errs by at most half of that many spacings of its terms; a sketch has the errors of
         its own products, of its part outside, and of the product of two sketches.
         """
-        width = sum(f.shape[1] for f in of.rows.factors)
+        width = sum(f.shape[1] for f in view.rows.factors)
         if self.sketch is not None:
             width = max(width, sum(len(basis) for basis in self.sketch.bases))
-        return resolution(of.sq_norms.dtype) * (4 + width / 2) * (1 if self.sketch is None else 4)
+        return resolution(view.sq_norms.dtype) * (4 + width / 2) * (1 if self.sketch is None else 4)
 
     def probe(self, view: View) -> Probe:
         """Rows that were looked at, made ready to be compared."""
