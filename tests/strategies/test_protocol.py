@@ -27,6 +27,7 @@ from badge.learner.opening import describe
 from badge.outputs import Outputs
 from badge.strategies.choose import choose
 from badge.strategies.coverage import probcover, uherding
+from badge.strategies.explain import no_objective
 from badge.strategies.protocol import REGISTRY, Declaration, Stateful, declaration, declare
 from badge.strategies.request import Request
 from badge.strategies.uncertainty import power_marg
@@ -90,6 +91,29 @@ def test_the_readme_has_the_table() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     assert catalog.markdown() in readme
     assert all(name in strategies.__doc__ for name in ("registry", "catalog"))
+
+
+WITHOUT_EMBEDDINGS = catalog.names(lambda one: "embeddings" not in one.reads and not one.passes)
+WITH_OBJECTIVE = tuple(one for one in catalog.STRATEGIES if no_objective(one, labelled=True) is None)
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "named"),
+    [
+        ("docs/arrays.md", "(LIST) look at no embeddings", WITHOUT_EMBEDDINGS),
+        ("docs/arrays.md", "(LIST) look at embeddings alone", catalog.names(lambda one: one.reads == {"embeddings"})),
+        ("docs/arrays.md", "(LIST) are refused: what", catalog.names(lambda one: not one.multilabel)),
+        ("docs/arrays.md", "(LIST) after its first batch, have an objective", WITH_OBJECTIVE),
+        ("docs/scikit-learn.md", "work with (LIST), which look at probabilities at most", WITHOUT_EMBEDDINGS),
+        ("src/badge/strategies/explain.py", "has an objective: (LIST) after its first batch", WITH_OBJECTIVE),
+    ],
+)
+def test_sentences_that_list_strategies_follow_the_table(page: str, words: str, named: tuple[str, ...]) -> None:
+    text = " ".join((Path(__file__).parents[2] / page).read_text(encoding="utf-8").replace("`", "").split())
+    one = "(?:" + "|".join(sorted(catalog.STRATEGIES, key=len, reverse=True)) + ")"
+    found = re.search(words.replace("LIST", rf"{one}(?:,? (?:and |or )?{one})*"), text)
+    assert found is not None, text
+    assert sorted(re.findall(rf"{one}", found[1])) == sorted(named)
 
 
 @pytest.mark.parametrize("blocks", [False, True])

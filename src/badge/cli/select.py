@@ -19,8 +19,8 @@ from badge.core.spreadsheet import safe
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, NoCandidatesError
 
-NO_EMBEDDINGS = ", ".join(catalog.names(lambda row: "embeddings" not in row.reads and not row.passes))
 ENDINGS = "npy, npz, csv, tsv, jsonl (also .gz, .xz), xlsx, parquet"
+WITHOUT = catalog.without("embeddings")
 ON_GRADIENTS = ", ".join(catalog.names(lambda row: row.bias))
 
 
@@ -41,7 +41,7 @@ def select(
     k: Annotated[int, Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
     probabilities: Annotated[Path | None, _file(f"Class probabilities, N rows: {ENDINGS}.")] = None,
     logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
-    embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {NO_EMBEDDINGS} do without.")] = None,
+    embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {WITHOUT} do without.")] = None,
     outputs: Annotated[Path | None, _file("In place of these: what badge.predict wrote.", metavar="DIR")] = None,
     strategy: Strategy = "badge",
     seed: Annotated[int, Option(help="The same seed gives the same picks.")] = 0,

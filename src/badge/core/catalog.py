@@ -119,6 +119,15 @@ def names(which: Callable[[Spec], bool]) -> tuple[str, ...]:
     return tuple(one.name for one in CATALOG if which(one))
 
 
+def without(part: str) -> str:
+    """The strategies that do without "probabilities" or "embeddings", after one pass, for messages.
+
+    >>> without("probabilities")
+    'coreset, rand, kmeanspp, typiclust, maxherding'
+    """
+    return ", ".join(names(lambda one: part not in one.reads and not one.passes))
+
+
 def check_one_pass(strategy: str | None, who: str) -> None:
     """Refuse strategies that compare several passes of a model where `who` makes one."""
     if strategy in names(lambda one: one.passes):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from badge.core.arrays import as_array, as_tensor
+from badge.core.catalog import without
 from badge.errors import BadgeError, InputError, ModelError, in_short
 from badge.models.borrowed import random_state_kept
 from badge.models.network import NOT_ASKED, Network, Said
@@ -200,7 +201,8 @@ def _embedding(final: Any, x: Any, rows: int) -> Tensor | SparseRows | str:
 
     Trees take NaN, categories and a million columns as they are; distances and products do not.
     """
-    name, way_out = type(final).__name__, "use conf, marg, entropy or rand, or put {} before it in one Pipeline"
+    name = type(final).__name__
+    way_out = f"use {without('embeddings')}, or put {{}} before it in one Pipeline"
     act = _ACTIVATIONS.get(str(getattr(final, "activation", None)))
     if hasattr(final, "coefs_") and hasattr(final, "intercepts_") and act is not None:
         for weights, bias in zip(final.coefs_[:-1], final.intercepts_[:-1], strict=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.arrays import as_index, as_tensor, check_finite, row_norms
-from badge.core.catalog import names
+from badge.core.catalog import without
 from badge.core.rows import RowSource, small
 from badge.errors import InputError
 from badge.outputs.checks import are_probabilities, check_rows, check_scale, check_shapes
@@ -115,8 +115,8 @@ class Outputs:
 
     def _there(self, array: RowSource | None, name: str) -> Tensor:
         if array is None:
-            without = ", ".join(names(lambda row: name not in row.reads and not row.passes))
-            raise InputError(f"the outputs hold no {name}: {self.missing or f'pass {name}= too, or use {without}'}")
+            way_out = self.missing or f"pass {name}= too, or use {without(name)}"
+            raise InputError(f"the outputs hold no {name}: {way_out}")
         return cast(Tensor, array)  # strategies that read blocks, and only they, are given other sources of rows
 
     def map(self, change: Callable[[Tensor], RowSource]) -> Outputs:
