@@ -33,8 +33,10 @@ def require_ray() -> Any:
 
 @contextmanager
 def connected(address: str | None = None) -> Iterator[Any]:
-    """Ray, connected: to what this process is connected to already, to `address` (default: $RAY_ADDRESS), else to an
-    instance of this machine, on 127.0.0.1 and without a dashboard, which is shut down afterwards."""
+    """Ray with a connection: the one that this process has, else one to `address` or $RAY_ADDRESS, else a new instance.
+
+    A new instance listens on 127.0.0.1, has no dashboard, and is shut down afterwards.
+    """
     ray = require_ray()
     if ray.is_initialized():
         yield ray

@@ -157,7 +157,7 @@ def installed_encoder(kind: str, size: int) -> str | None:
 
 
 def _take_labels(learner: ActiveLearner, source: Source) -> str:
-    """Tell the labels that the file has; which of them are new, in words."""
+    """Tell the labels of the file. Returns how many are new, for the line that the command prints."""
     if source.labels is None:
         return ""
     labels: dict[Any, Any] = {source.id(place): label for place, label in enumerate(source.labels) if label}

@@ -75,8 +75,8 @@ def _opened(path: Path) -> Any:
         raise ValueError(f"it has more than {MOST_PIXELS:,} pixels") from None
 
 
-def _is_plain(path: Path) -> str | None:
-    """The content type of a file that every browser shows as `picture_of` does; None: it has to be made."""
+def _plain_media(path: Path) -> str | None:
+    """The content type of a file that browsers show as `picture_of` does; None: another picture has to be made of it."""
     with _opened(path) as image:
         plain = (
             image.format in ("JPEG", "PNG", "WEBP")
@@ -132,7 +132,7 @@ def _sent(path: Path, size: int, changed: int) -> tuple[str, bytes]:
     with AT_ONCE:
         large = png_size(path) is None or size > 2**20
         with suppress(*UNREADABLE):
-            if (media := _is_plain(path)) is not None:
+            if (media := _plain_media(path)) is not None:
                 return media, path.read_bytes()
         picture, body = picture_of(path, SCREEN), io.BytesIO()
         picture.thumbnail((SCREEN, SCREEN))

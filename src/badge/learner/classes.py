@@ -80,7 +80,7 @@ class Classes:
             return self._one(label, label, id)
         many = label.tolist() if hasattr(label, "tolist") else label
         if isinstance(many, str) or not isinstance(many, Iterable):
-            wanted = "with multilabel=True a label is a list of classes"
+            wanted = "an example has any number of classes here, so give a list of them"
             raise InputError(f"label {label!r} of id {id} is not a list: {wanted}")
         return tuple(sorted({self._one(one, label, id) for one in many}))
 

@@ -270,6 +270,7 @@ class Team:
 
 
 def _about(record: Any) -> Event:
+    """Which example a person's answer was about, and the label, if it gave one."""
     ids = [record.id] if hasattr(record, "id") else record.ids
     labels = [record.label] if hasattr(record, "label") else getattr(record, "labels", [])
     return {"id": str(ids[0]), **({"label": labels[0]} if labels else {})}

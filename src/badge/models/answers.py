@@ -64,19 +64,19 @@ def decide(parts: Mapping[Key, Tensor], rows: int, calls: list[Call], head: str 
         return Answer(_of_head(scores, [call for call in calls if call.name == head], head))
     if "logits" in parts or not scores:
         return Answer("logits" if "logits" in parts else next(iter(parts)))
-    links = {key: _linked(calls, part) for key, part in scores.items()}
-    scores = {key: part for key, part in scores.items() if links[key] or parts[key].ndim == 2} or scores
+    links = _links(calls, scores)
+    scores = {key: part for key, part in scores.items() if key in links or parts[key].ndim == 2} or scores
     if len(scores) == 1:
         return Answer(next(iter(scores)))
     for exact in (True, False):
-        found = [key for key in scores if links[key] and _explained(key, scores, links, calls, exact)]
+        found = [key for key in scores if key in links and _explained(key, scores, links, calls, exact)]
         if found and len({links[key][0].name for key in found}) == 1:
             return Answer(min(found, key=lambda key: links[key][1] != "logits"))
     first, *others = scores
     # (logits, embedding) by its order, where no layer tells; a second one as wide may be the scores of another head
-    if not any(links.values()) and len(others) == 1 and isinstance(first, int):
+    if not links and len(others) == 1 and isinstance(first, int):
         return Answer(first, others[0] if scores[first].shape[1] != scores[others[0]].shape[1] else None)
-    named = [f"{key!r}" + (f" (of the layer {links[key][0].name!r})" if links[key] else "") for key in scores]
+    named = [f"{key!r}" + (f" (of the layer {links[key][0].name!r})" if key in links else "") for key in scores]
     unclear = f"the model returned {len(parts)} tensors, and which is the logits cannot be told: {', '.join(named)}"
     raise ModelError(f"{unclear}. Pass head= with the layer that gives them, or let the model return the logits alone")
 
@@ -102,19 +102,22 @@ def rows_of(output: Any, mask: Tensor | None = None) -> Tensor:
     return output if output.ndim == 2 else output.flatten(2).mean(dim=2)
 
 
-def _linked(calls: list[Call], part: Tensor) -> Any:
-    """The last call that a part follows from, and how; None if there is none."""
-    links = [(call, link(call, part)) for call in calls]
-    found = [(call, kind) for call, kind in links if kind is not None]
-    return next((pair for pair in found if pair[1] == "logits"), found[-1]) if found else None
+def _links(calls: list[Call], scores: Mapping[Key, Tensor]) -> dict[Key, tuple[Call, str]]:
+    """The call that each part is or follows from, and how; calls that give the logits themselves come first."""
+    links = {}
+    for key, part in scores.items():
+        found = [(call, kind) for call in calls if (kind := link(call, part)) is not None]
+        if found:
+            links[key] = next((pair for pair in found if pair[1] == "logits"), found[-1])
+    return links
 
 
 def _explained(
-    key: Key, scores: Mapping[Key, Tensor], links: Mapping[Key, Any], calls: list[Call], exact: bool
+    key: Key, scores: Mapping[Key, Tensor], links: Mapping[Key, tuple[Call, str]], calls: list[Call], exact: bool
 ) -> bool:
     """Whether all other parts are what comes before this one's layer, or the same scores in another form."""
-    head: Call = links[key][0]
-    others = [part for k, part in scores.items() if k != key and not (links[k] and links[k][0] is head)]
+    head, _ = links[key]
+    others = [part for k, part in scores.items() if k != key and not (k in links and links[k][0] is head)]
     if exact:
         return all(same(head.input, part) for part in others)
     width = head.input.shape[-1]
@@ -123,9 +126,9 @@ def _explained(
 
 def _of_head(scores: Mapping[Key, Tensor], calls: list[Call], head: str) -> Key:
     """The part that the named head gave, or the one as wide as its output."""
-    links = {key: _linked(calls, part) for key, part in scores.items()}
-    if linked := [key for key in scores if links[key]]:
-        return min(linked, key=lambda key: links[key][1] != "logits")
+    links = _links(calls, scores)
+    if links:
+        return min(links, key=lambda key: links[key][1] != "logits")
     wide = [key for key, part in scores.items() if any(call.output.shape[-1] == part.shape[1] for call in calls)]
     if len(wide) == 1:
         return wide[0]

@@ -39,6 +39,7 @@ class ScriptRecorder(Recorder):
             yield
 
     def saw(self, x: Tensor, weight: Tensor, output: Tensor) -> None:
+        """Record a product under the name of the module that owns the weight, else under the product's number."""
         name = self.owners.get(weight.data_ptr(), f"product {self.products}")
         self.products += 1
         self.modules.setdefault(name, self.model)

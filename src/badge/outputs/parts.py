@@ -98,6 +98,7 @@ def place_of(directory: Given, what: str = "a directory of outputs") -> Place:
 
 
 def is_parts(place: Place) -> bool:
+    """Whether a folder holds outputs in parts, finished or not."""
     return bool(place.read([INDEX]))
 
 

@@ -31,7 +31,7 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
 
 
 def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """`near` for few rows on the host, also for j ≥ i: products, with their rounding, leave almost nothing to decide."""
+    """`near` for few rows on the host, for all pairs. Products decide nearly all of them; the rest is worked out exactly."""
     # numpy would multiply f with its own transpose by another routine, three times slower for few rows
     inner, *rest = (f @ f.copy().T for f in map(Tensor.numpy, rows.factors))
     for product in rest:

@@ -252,7 +252,7 @@ class Stream:
         )
 
     def _rare(self) -> bool:
-        """Whether this is a check, and acceptance has become rare."""
+        """Whether U is checked after this event, and few events since the last check were accepted."""
         doublings = self.events // CHECK
         if self.events % CHECK or doublings & (doublings - 1):
             return False

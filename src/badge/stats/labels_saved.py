@@ -105,12 +105,13 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
                 savings += [] if saving is None else [saving]
     everywhere = [found for name in names if (found := {s.setting for s in savings if s.strategy == name})]
     shared = set.intersection(*everywhere) if everywhere else set()
-    of = {name: [s for s in savings if s.strategy == name and s.setting in shared] for name in names}
-    medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in of.items() if found)
+    each = {name: [s for s in savings if s.strategy == name and s.setting in shared] for name in names}
+    medians = tuple(_median(found, derive(seed, "labels saved", name)) for name, found in each.items() if found)
     return LabelsSaved(tuple(savings), medians, tuple(notes))
 
 
 def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) -> Saving | None:
+    """What a strategy saves in one setting, by the mean curves of the seeds that it shares with the baseline."""
     ours, base = learning_curve(results, setting, name), learning_curve(results, setting, REFERENCE)
     seeds = sorted(set(ours.seeds) & set(base.seeds))
     mine, theirs = (curve.values[[curve.seeds.index(s) for s in seeds]] for curve in (ours, base))
@@ -122,9 +123,9 @@ def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) ->
     if cut < base.labels[-1]:
         text = f"{setting}: {name} is compared at {cut:,} labels, the last that all paired {REFERENCE} runs have"
         notes.append(Note("unequal numbers of rounds", text))
-    # the first row weighs every seed equally: the estimate; each of the others leaves one seed out
-    weights = np.vstack([np.ones(len(seeds)), 1 - np.eye(len(seeds))]) / np.maximum(len(seeds) - 1, 1)
-    weights[0] = 1 / len(seeds)
+    # the first row weighs all seeds alike, for the estimate; each of the others leaves one seed out
+    n = len(seeds)
+    weights = np.vstack([np.full(n, 1 / n), (1 - np.eye(n)) / max(n - 1, 1)])
     mine_mean, theirs_mean = weights @ mine[:, mine_at], weights @ theirs[:, theirs_at]
     target = theirs_mean[:, -1]
     needed = labels_to_reach(ours.labels[mine_at], mine_mean, target)
@@ -134,7 +135,7 @@ def _saving(results: Results, setting: Setting, name: str, notes: list[Note]) ->
         notes.append(Note("final accuracy of rand not reached", text))
     low, high = t_interval(np.log(np.clip(needed, 1, ours.labels[mine_at][-1]) / reference))
     estimate = (float(target[0]), float(needed[0]), float(reference[0]), float(needed[0] / reference[0]))
-    return Saving(setting, name, len(seeds), *estimate, low, high if np.isfinite(needed).all() else high + np.inf)
+    return Saving(setting, name, n, *estimate, low, high if np.isfinite(needed).all() else high + np.inf)
 
 
 def t_interval(logs: Floats) -> tuple[float, float]:
