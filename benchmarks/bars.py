@@ -174,7 +174,7 @@ def memory_bar(section: str, what: str, found: Memory) -> Bar:
 
 
 def memory(lab: Lab) -> list[Bar]:
-    """Peak memory above the inputs, each in a process of its own; the plain loop's beside ours."""
+    """Peak memory above the inputs, each in a new process; the plain loop's beside ours."""
     bars = []
     cases = [(inputs.trained(5_000), 1_000), (inputs.trained(1_000), 10_000)]
     cases += [(Input("isotropic", 50_000, 10, 512), 1_000), (Input("skewed", 200_000, 10, 512), 1_000)]

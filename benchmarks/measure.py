@@ -1,8 +1,8 @@
-"""Time and memory of contenders, each measured in processes of their own with a fixed number of threads.
+"""Time and memory of contenders, each measured in new processes with a fixed number of threads.
 
 `seconds` runs its contenders in turn, repeat by repeat, in one process: a slow moment of the machine hits all alike. One
 whose repeats would take longer than `BUDGET` seconds is repeated less often, and its record says how often it ran.
-`memory` gives one contender a process of its own, and reads from the kernel how far it grew above its inputs.
+`memory` starts a process for one contender, and reads from the kernel how far it grew above its inputs.
 
     python -m benchmarks.measure request.json answer.json
 """
@@ -87,7 +87,7 @@ def seconds(runs: Sequence[Run], threads: int, repeats: int = REPEATS, budget: f
 
 
 def memory(run: Run, threads: int) -> Memory:
-    """Memory of one run, in a process of its own."""
+    """Memory of one run, in a new process."""
     return Memory(run, threads, **_in_child({"do": "memory", "runs": [asdict(run)]}, threads))
 
 

@@ -182,7 +182,7 @@ class _Present(TorchFunctionMode):
             return held(args[0].own.new_tensor(*args[1:], **kwargs))
         if name in ("__getitem__", "__setitem__") and isinstance(args[0], Held):
             args = (args[0], _index(args[1]), *args[2:])
-        if name == "quantile" and isinstance(args[0], Held):  # makes tensors of its own, in C++
+        if name == "quantile" and isinstance(args[0], Held):  # makes new tensors, in C++
             return Held(func(args[0].own, *args[1:], **kwargs))
         if _named(kwargs.get("device")):
             return held(func(*args, **{**kwargs, "device": "cpu"}))

@@ -107,7 +107,7 @@ ABOUT = {
         "Learning](https://arxiv.org/abs/2407.12212), ECCV 2024",
     ),
     "probcover": About(
-        f"To compare: covers as much of the pool as k balls can. Below `maxherding` at every budget {RUNS}.",
+        f"To compare: covers most of the pool with k balls. Below `maxherding` at every budget {RUNS}.",
         GREEDY,
         "Yehuda, Dekel, Hacohen & Weinshall, [Active Learning Through a Covering Lens](https://arxiv.org/abs/2205.11320), "
         "NeurIPS 2022",
@@ -231,7 +231,7 @@ print(badge.select_from(out, k=5, strategy=wider))
 
 The same seed gives the same picks, also among equal rows:
 
-- `coreset`, `kcenter-grad`, `maxherding`, `uherding`, `probcover`: the lowest position wins. In a learner with ids of its own
+- `coreset`, `kcenter-grad`, `maxherding`, `uherding`, `probcover`: the lowest position wins. In a learner with your own ids
   this is the first id in sorted order.
 - `bait`, `bait-binary`: the lowest position is added first and removed first, so the later of two copies may stay.
 - `wkmeans`: the smaller margin wins, then the seed decides. With `beta=math.inf` the lowest position wins.

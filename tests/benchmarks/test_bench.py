@@ -131,9 +131,9 @@ def test_same_picks_and_memory() -> None:
     same = measure._same_picks(runs, seeds=2)
     assert same[:2] == [40, 40] and same[2] < 40
     assert measure._memory(Run("ours", of, 20, mapped=True))["input_bytes"] == of.bytes // 2
-    matrix = measure.memory(Run("plain loop", of, 20), threads=1)  # a process of its own: no heap to fill up again
+    matrix = measure.memory(Run("plain loop", of, 20), threads=1)  # a new process: no heap to fill up again
     assert matrix.input_bytes == of.bytes and matrix.seconds is not None and matrix.seconds > 0
-    if matrix.peak is not None:  # the loop's buffers, at least; and not as much as the materialised matrix
+    if matrix.peak is not None:  # the loop's buffers, at least; and less than the materialised matrix
         assert 4 * of.n < matrix.peak < 4 * of.n * of.c * of.d
 
 

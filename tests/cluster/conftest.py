@@ -1,6 +1,6 @@
 """One Ray cluster of three nodes on this machine for all tests of this folder; a test may kill nodes: they are made anew.
 
-Each process of pytest-xdist that runs such tests has a cluster of its own: tests reach into no other than theirs.
+Each process of pytest-xdist that runs such tests has its own cluster: tests reach into no other than theirs.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def test_a_directory_that_cannot_be_written_is_one_line(nodes: Any, tmp_path: Pa
 
 
 def test_a_part_that_only_its_writer_sees(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a node writes to a disk of its own under the same path."""
+    """As if a node wrote to its local disk under the same path."""
 
     def elsewhere(*given: Any) -> Iterator[parts.Part]:
         yield parts.Part("part-0", N)

@@ -1,4 +1,4 @@
-"""Against a real Label Studio: `make test-label-studio` installs one in an environment of its own and runs this."""
+"""Against a real Label Studio: `make test-label-studio` installs one in a separate environment and runs this."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_strategy_with_memory_and_own_ids(tmp_path: Path) -> None:
     order = np.random.default_rng(3).permutation(60)
     pool, ids = X[order], [KEYS[i] for i in order]
     truth = dict(zip(KEYS, TRUTH.tolist(), strict=True))
-    for batch in reference:  # each ask in a process of its own, so to speak, and the pool in another order
+    for batch in reference:  # a new learner for each ask, as after a restart, and the pool in another order
         with make(tmp_path / "b.jsonl", pool, ids=ids, strategy="albl") as learner:
             assert learner.ask(4).tolist() == batch
             learner.tell(batch, [truth[id] for id in batch])
@@ -150,7 +150,7 @@ def test_ids_from_a_column_of_a_table(tmp_path: Path) -> None:
 
 
 class Flips(torch.utils.data.Dataset):
-    """Random flips from a generator of its own, as augmentation gives them: each look at an item may differ."""
+    """Random flips, as augmentation gives them, from a private generator: an item may differ each time it is read."""
 
     def __init__(self, share: float = 0.5) -> None:
         self.share, self.rng = share, np.random.default_rng()

@@ -40,7 +40,7 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(params=["memory", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder of its own in a store, and a cache of its own."""
+    """A new folder in a store, and a new cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = "memory://pools" if request.param == "memory" else request.getfixturevalue("bucket")
     return f"{home}/{uuid.uuid4().hex}"

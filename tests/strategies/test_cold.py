@@ -107,7 +107,7 @@ def test_kmeanspp_on_embeddings_has_the_law() -> None:
 
 
 def test_lloyd_is_a_fixed_point() -> None:
-    """Every row is nearest to the mean of its own cluster."""
+    """Every row is nearer to the mean of its cluster than to any other mean."""
     cluster = lloyd(badge.Dense(Z), 8, np.random.default_rng(0)).numpy()
     assert len({(int(a), int(b)) for a, b in zip(cluster, GROUP, strict=True)}) == 8
     means = np.stack([Z[cluster == c].mean(axis=0) for c in range(8)])

@@ -1,7 +1,7 @@
 """Run by test_kill.py: a loop that is killed and taken up again, over and over. Not a test module.
 
 `python kill_loop.py FOLDER --times 10000`: every journal system call of one loop in turn is the one at which a child
-process dies, and then random moments, until so many were killed. Children are forked from this process, in which no
+process dies, and then random moments, until 10,000 children were killed. Children are forked from this process, in which no
 thread was started.
 """
 

@@ -34,7 +34,7 @@ ITEMS = 300
 
 
 def served(folder: Path, port: int) -> int:
-    """A server in a process of its own; its number."""
+    """The process number of a server that was started."""
     pid = os.fork()
     if pid:
         return pid

@@ -38,7 +38,7 @@ TINY = Tuning(block=3, first_block=3, tile=2, part=1, top=2, young=1, few=1, anc
 
 
 def tuned(function: Any, tuning: Tuning, cuts: Sequence[int] = ()) -> Callable[..., NDArray[np.int64]]:
-    """`kmeanspp` or `kcenter` with a tuning of its own, over shards that begin at `cuts`."""
+    """`kmeanspp` or `kcenter` with any tuning, over shards that begin at `cuts`."""
     over: Any = {badge.samplers.kmeanspp: kmeanspp_over, badge.samplers.kcenter: kcenter_over}[function]
 
     def sampler(

@@ -2,7 +2,7 @@
 
     python tests/support/load_page.py --people 50 --answers 10000 --items 1000000
 
-Starts `badge label` in a folder of its own, lets every person label over HTTP at once, kills the server with SIGKILL, and
+Starts `badge label` in a new folder, lets every person label over HTTP at once, kills the server with SIGKILL, and
 compares its journal with what the server had confirmed. An answer's time is taken at the client, from request to reply,
 and by the server itself.
 """

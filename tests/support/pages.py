@@ -129,7 +129,7 @@ SHOWN = "() => ['said', 'item'].map(id => document.getElementById(id).innerText)
 
 
 class Person:
-    """A page in a browser context of its own, used as a person would use it."""
+    """A page in a new browser context, used as a person would use it."""
 
     def __init__(self, browser: Any, url: str, name: str = "ann", **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **context})

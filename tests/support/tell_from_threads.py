@@ -1,6 +1,6 @@
 """Run by tests/learner: threads that tell one learner while another asks and trains. Not a test module.
 
-`python tell_from_threads.py FOLDER --times 10000`: 8 threads tell, relabel or skip one id at a time, so many times each;
+`python tell_from_threads.py FOLDER --times 10000`: 8 threads tell, relabel or skip one id at a time, 10,000 times each;
 one asks; one reads. Nothing may raise, nothing told may be missing from the file, and the journal must open again.
 """
 

@@ -43,7 +43,7 @@ def close(a: nn.Module, b: nn.Module) -> bool:
 
 
 class Batched(nn.Module):
-    """A network with BatchNorm and dropout: state and randomness of its own."""
+    """A network with BatchNorm and dropout, which hold state and draw at random."""
 
     def __init__(self, columns: int = 6, classes: int = 4) -> None:
         super().__init__()

@@ -46,7 +46,7 @@ class Pass:
     options: Options
     opened: OpenPool
     encode: Encode
-    size: int  # examples per batch, where the pool has no batches of its own
+    size: int  # examples per batch, unless the pool is a DataLoader
     runner: Network | Estimator | Replicas | Members
 
     @classmethod
@@ -155,7 +155,7 @@ class Pass:
                     raise
                 if tried or fixed or size < 4:
                     said = f"the device has no memory left{tried} ({in_short(error, 120)})"
-                    raise ModelError(f"{said}: pass a smaller batch_size=, or device='cpu'") from error
+                    raise ModelError(said, in_python="pass a smaller batch_size=, or device='cpu'") from error
             size //= 4
             tried = f", in batches of {size} too"
             log.warning("out of memory: the pass goes on from row %d in batches of %d", sink.done, size)

@@ -65,7 +65,7 @@ def kcenter_over(
     else:
         picks.append(int(rng.integers(pool.size)))
         pool.add(pool.rows(np.array(picks)), np.array(picks))
-    # Distances among the rows of all shards are computed here, so many shards send fewer rows each.
+    # Distances among the rows of all shards are computed here: where there are many shards, each sends fewer rows.
     size = max(min(pool.tuning.top, 2 * SETTLED), pool.tuning.top // len(pool.heard))
     while len(picks) < k:
         top = together(pool.tell(Shard.top, [(size,)] * len(pool.heard)))

@@ -18,7 +18,7 @@ from badge.features import Features, Rows
 from badge.samplers.envelope import Envelope, Masses, by_norms
 from badge.samplers.nearest import Bounds, Centres, Tuning
 
-#: A glance costs as much as GLANCE new centres even if there are fewer: that is the time it takes to read rows.
+#: A glance costs at least the time of GLANCE new centres, even if there are fewer: rows have to be read.
 GLANCE = 16
 #: Rows that furthest-first has ahead of all others before it answers.
 SETTLED = 64
