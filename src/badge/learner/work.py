@@ -196,9 +196,9 @@ class Work:
             return self._without_model(state, k, reason, None if blind else one_class(state.classes, state.targets))
         picks, memory = self._pick(state, outputs, k)
         advance(1)
-        seen = self._look(state, outputs, picks) if looks and outputs is not None else {}
         seconds = self.seconds["select"]
-        return e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds, **seen)
+        ask = e.Ask(round=state.round, ids=self.ids.at(picks), memory=memory, select_seconds=seconds)
+        return self._with_looks(ask, state, outputs, picks) if looks and outputs is not None else ask
 
     def _check_embeddings(self) -> None:
         """Refuse a model without embeddings (trees on NaN) before labels are paid for."""
@@ -254,21 +254,23 @@ class Work:
         log.info("picked %d in %.2f s", k, self.seconds["select"])
         return picks, None if memory is None else changes(state.memory, plain_state(memory))
 
-    def _look(self, state: Snapshot, outputs: Outputs, picks: IntArray) -> dict[str, Any]:
+    def _with_looks(self, ask: e.Ask, state: Snapshot, outputs: Outputs, picks: IntArray) -> e.Ask:
+        """The ask with the model's predictions for the batch and the test sample, and how far it differs from the last."""
+
         def said(positions: IntArray) -> list[Code]:
             rows = outputs.probabilities.index_select(0, torch.from_numpy(positions).to(outputs.device))
             return state.classes.predicted(rows.numpy(force=True))
 
-        seen: dict[str, Any] = {"predicted": [state.classes.decode(code) for code in said(picks)]}
+        ask = replace(ask, predicted=[state.classes.decode(code) for code in said(picks)])
         if state.test:
             there = [id for id in state.test if id in self.ids]
             codes = dict(zip(there, said(self.ids.positions(there)), strict=True))
-            seen["test"] = [state.classes.decode(codes[id]) if id in codes else None for id in state.test]
+            ask = replace(ask, test=[state.classes.decode(codes[id]) if id in codes else None for id in state.test])
         if state.stop_revision != state.revision:  # a new model
             ids = [id for id in state.stop if id in self.ids] or stop_set(self.ids, self.seed)
             now = dict(zip(ids, said(self.ids.positions(ids)), strict=True))
-            seen["stop"] = compare(state.stop, now, state.revision, len(state.labeled))
-        return seen
+            ask = replace(ask, stop=compare(state.stop, now, state.revision, len(state.labeled)))
+        return ask
 
 
 def without_taken(batch: e.Ask, ledger: Ledger, number: int) -> e.Ask:
