@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from badge import stats
 from badge.cli import app
-from badge.errors import InputError
+from badge.errors import InputError, ModelError
 from badge.experiment import Cell, Processes, Serial, finished, run_cell, run_cells
+from badge.experiment.executor import failure
 from small_cells import CELL, quiet, variants
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -54,6 +55,13 @@ def test_a_failed_cell_does_not_stop_the_others(executor: Any, tmp_path: Path, m
     assert failed[bad[0]].error == "ZeroDivisionError: the data are broken"
     assert "no module 'nowhere'" in str(failed[lost].error)
     assert finished(good, tmp_path)
+
+
+def test_a_failure_is_said_without_arguments_of_a_function() -> None:
+    """`badge run` prints it, and has no such arguments."""
+    (cell,) = variants("rand")
+    outcome = failure(cell, ModelError("no memory left", in_python="pass a smaller batch_size="))
+    assert outcome.error == "no memory left" and "batch_size=" in outcome.details
 
 
 def test_a_worker_that_dies_takes_one_cell_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

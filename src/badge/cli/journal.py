@@ -70,7 +70,7 @@ def check(file: _File) -> None:
             records = records_of(file)
         ledger = recorded_ledger(records, file) if any(isinstance(r, Header) for r in records) else None
     except JournalError as error:
-        typer.echo(f"{error}", err=True)
+        typer.echo(error.plain, err=True)
         raise typer.Exit(1) from None
     for warning in torn:
         typer.echo(str(warning.message), err=True)

@@ -141,5 +141,5 @@ def outcome_of(run: Run, cell: Cell, notify: Notify) -> Outcome:
 
 def failure(cell: Cell, error: Exception) -> Outcome:
     """The outcome of a cell that raised; the name of the error is left out where badge raised it on purpose."""
-    text = str(error) if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
+    text = error.plain if isinstance(error, BadgeError) else f"{type(error).__name__}: {error}"
     return Outcome(cell, text, "".join(traceback.format_exception(error)))
