@@ -36,7 +36,7 @@ from badge.features.rows import check_same
 from badge.samplers.checks import sampler
 from badge.samplers.cover import BLOCK, TINY, Cover, sketched
 from badge.samplers.kernels import Ball, Gauss
-from badge.samplers.kmeanspp import uniform_rest
+from badge.samplers.kmeanspp import completed
 
 #: Rows that tell whether rows matter to few others. If so, the first bounds work out kernel values above FAR.
 PROBED, FAR = 8, 3e-4
@@ -101,10 +101,7 @@ def coverage(
             check_same(features, given)
             for start in range(0, len(given), MANY):
                 cover.add(given.rows(slice(start, start + MANY)).to(features.dtype))
-        picks = greedy(cover, k)
-    if len(picks) == k:
-        return np.array(picks, dtype=np.int64)
-    return np.concatenate([picks, uniform_rest(picks, len(features), k, rng)]).astype(np.int64)
+        return completed(greedy(cover, k), len(features), k, rng)
 
 
 def greedy(cover: Cover, k: int) -> list[int]:

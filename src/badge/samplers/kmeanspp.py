@@ -155,7 +155,7 @@ def kmeanspp_over(
     pace = Pace(pool.tuning, stream.mass / 2)
     while len(picks) < k:
         if stream.mass <= 0:  # D² is 0 everywhere
-            return np.concatenate([picks, uniform_rest(picks, pool.size, k, stream.rng)]).astype(np.int64)
+            return completed(picks, pool.size, k, stream.rng)
         size = min(pace.events(k - len(picks), pool.size - len(picks), stream.mass), stream.worth_drawing)
         survivors = stream.survivors(size)
         table = near(survivors.rows, survivors.threshold, pool.centres.lens)
@@ -285,7 +285,8 @@ def located(cumulative: NDArray[np.float64], at: NDArray[np.float64]) -> tuple[N
     return segment, at - np.concatenate([[0.0], cumulative])[segment]
 
 
-def uniform_rest(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The missing picks, drawn uniformly from the positions that were not picked."""
-    left = np.setdiff1d(np.arange(n), picks)
-    return rng.permutation(left)[: k - len(picks)].astype(np.int64)
+def completed(picks: list[int], n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The picks, and behind them those that are missing, drawn uniformly from the positions that were not picked."""
+    if len(picks) < k:
+        picks = [*picks, *rng.permutation(np.setdiff1d(np.arange(n), picks))[: k - len(picks)]]
+    return np.array(picks, dtype=np.int64)

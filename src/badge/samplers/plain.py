@@ -10,7 +10,7 @@ from torch import Tensor
 from badge.features import Exact, Features, Rows
 from badge.samplers.coverage import TIE
 from badge.samplers.kernels import Ball, Gauss
-from badge.samplers.kmeanspp import uniform_rest
+from badge.samplers.kmeanspp import completed
 
 
 def plain_kmeanspp(
@@ -105,7 +105,7 @@ def plain_coverage(
         gains[picks] = -torch.inf
         largest = float(gains.max())
         if largest <= 0:
-            return np.concatenate([picks, uniform_rest(picks, len(x), k, rng)]).astype(np.int64)
+            return completed(picks, len(x), k, rng)
         picks.append(int((gains >= largest * (1 - TIE)).nonzero()[0]))
         covered = torch.maximum(covered, kappa[picks[-1]])
     return np.array(picks, dtype=np.int64)
