@@ -25,7 +25,7 @@ from badge.core.numbers import whole
 from badge.errors import InputError
 from badge.outputs import Outputs
 from badge.strategies.coreset import coreset
-from badge.strategies.protocol import Picks, check_one_label, listed
+from badge.strategies.protocol import Picks, check_one_label, listed, required
 from badge.strategies.uncertainty import conf
 
 
@@ -82,10 +82,7 @@ class ALBL:
 
     def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
         check_one_label(outputs, "albl")  # it is rewarded for the one right label of an example
-        if labeled is None:
-            way_out = "pass labeled= (their Outputs)"
-            raise InputError("albl's coreset is conditioned on the labelled examples", in_python=way_out)
-        p = self.probabilities()
+        labeled, p = required(labeled, "albl"), self.probabilities()
         self.drawn = int(rng.choice(len(self.arms), p=p))
         self.drawn_probabilities = p.tolist()
         self.pool_size = len(outputs) + len(labeled)

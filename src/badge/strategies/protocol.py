@@ -159,6 +159,14 @@ def check_one_label(outputs: Outputs, strategy: str) -> None:
         raise InputError(f"{strategy} is for one label per example: for multi-label outputs use any but {alike}")
 
 
+def required(labeled: Outputs | None, strategy: str) -> Outputs:
+    """The labelled examples, for a strategy that cannot do without them."""
+    if labeled is None:
+        what = f"{strategy} is conditioned on the labelled examples"
+        raise InputError(what, in_python="pass labeled=, or exclude=")
+    return labeled
+
+
 #: name -> the strategy, or the class of one with memory; filled by `listed`
 REGISTRY: dict[str, Any] = {}
 

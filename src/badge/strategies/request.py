@@ -14,7 +14,7 @@ from badge.core.rng import generator
 from badge.core.rows import Listed, Remaining
 from badge.errors import InputError
 from badge.samplers.checks import check_k
-from badge.strategies.protocol import Declaration, Strategy, declaration, title
+from badge.strategies.protocol import Declaration, Strategy, declaration, required, title
 from badge.strategies.registry import get
 
 
@@ -53,9 +53,8 @@ class Request:
         if k > (n := len(left)):
             raise InputError(f"asked for {k} of {n} candidates: {rows} in the pool, {rows - n} excluded")
         request = cls(get(strategy, bias), k, rng, left, labeled)
-        if request.declared.labeled == "required" and labeled is None and not len(left.excluded):
-            what = f"{title(strategy)} is conditioned on the labelled examples"
-            raise InputError(what, in_python="pass labeled=, or exclude=")
+        if request.declared.labeled == "required" and not len(left.excluded):
+            required(labeled, title(strategy))
         return request
 
     @cached_property
