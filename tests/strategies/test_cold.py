@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,12 @@ Z = CENTRES[GROUP] + RNG.normal(size=(len(GROUP), 6))
 OUT = badge.Outputs(embeddings=Z)
 
 
-def plain_typicality(x: np.ndarray, k: int) -> np.ndarray:
-    """The paper's formula, one example at a time."""
+def plain_typicality(x: np.ndarray, k: int, power: int = 1) -> np.ndarray:
+    """The paper's formula, one example at a time; its authors' code has squared distances."""
     found = []
     for i in range(len(x)):
         distances = np.sort(np.linalg.norm(np.delete(x, i, axis=0) - x[i], axis=1))[:k]
-        found.append(1 / distances.mean())
+        found.append(1 / (distances**power).mean())
     return np.array(found)
 
 
@@ -50,6 +51,29 @@ def test_a_wrong_typiclust_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     right = badge.select_from(OUT, 8, "typiclust")
     monkeypatch.setattr(cold, "most_typical", lambda features, rows, squared: len(rows) - 1)
     assert (badge.select_from(OUT, 8, "typiclust") != right).any()
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(("n", "done", "k"), [(300, 0, 30), (400, 20, 130), (300, 480, 40)])
+def test_picks_are_those_of_the_authors_loop(n: int, done: int, k: int, squared: bool) -> None:
+    """After the same k-means, with the numbers of their code: up to 500 clusters, of more than 5 rows, K = min(20, half)."""
+    rng = np.random.default_rng(n)
+    z = rng.normal(size=(n + done, 2)) * rng.gamma(0.5, size=(n + done, 1))
+    labeled = badge.Outputs(embeddings=z[n:]) if done else None
+    strategy = partial(cold.typiclust, squared=squared)
+    picks = badge.select_from(badge.Outputs(embeddings=z[:n]), k, strategy, seed=1, labeled=labeled).tolist()
+    clusters = min(done + k, 500)
+    cluster = lloyd(badge.Dense(z), clusters, np.random.default_rng(1)).numpy()
+    sizes, labels = (np.bincount(some, minlength=clusters) for some in (cluster, cluster[n:]))
+    left = {c: np.flatnonzero(cluster[:n] == c) for c in np.lexsort((-sizes, labels)).tolist() if sizes[c] > 5}
+    turns = [c for turn in range(n) for c, members in left.items() if turn < len(members)]
+    for c, pick in zip(turns, picks, strict=False):
+        assert pick in left[c]
+        if len(left[c]) > 1:
+            means = 1 / plain_typicality(z[left[c]], max(1, min(20, len(left[c]) // 2)), 2 if squared else 1)
+            assert means[left[c] == pick] == pytest.approx(means.min())
+        left[c] = left[c][left[c] != pick]
+    assert len(turns) >= k or all(sizes[cluster[pick]] <= 5 for pick in picks[len(turns) :])
 
 
 def test_clusters_that_hold_labels_come_last() -> None:

@@ -100,6 +100,35 @@ def test_nearest_distinct() -> None:
     assert nearest_distinct(x, torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("beta", [10.0, float("inf")])
+@pytest.mark.parametrize("seed", range(3))
+def test_picks_are_those_of_one_step_after_the_other(beta: float, seed: int) -> None:
+    """The β·k smallest margins, k-means++, means weighted by 1 − margin, the nearest to each; without weights others."""
+    rng, k = RNG(seed), 12
+    out = badge.Outputs.from_logits(2 * rng.normal(size=(200, 3)), rng.normal(size=(200, 4)))
+    two, draws = np.sort(out.probabilities.numpy(), axis=1)[:, -2:], RNG(seed)
+    doubt, size = 1 - (two[:, 1] - two[:, 0]), min(200.0, beta * k)
+    some = np.arange(200) if size == 200 else badge.samplers.topk(doubt, int(size), draws)
+    x, weights = out.embeddings.numpy()[some], doubt[some]
+    first = x[badge.samplers.kmeanspp(badge.Dense(x), k, draws)]
+
+    def loop(weights: np.ndarray) -> list[int]:
+        centres = first
+        for _ in range(50):
+            nearest = ((x[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+            centres = np.stack([np.average(x[nearest == c], axis=0, weights=weights[nearest == c]) for c in range(k)])
+        picks: list[int] = []
+        for centre in centres:
+            sq_dists = ((x - centre) ** 2).sum(axis=1)
+            sq_dists[picks] = np.inf
+            picks.append(int(sq_dists.argmin()))
+        return some[picks].tolist()
+
+    strategy = wkmeans if beta == 10 else partial(wkmeans, beta=beta)
+    found = badge.select_from(out, k, strategy, seed=seed).tolist()
+    assert found == loop(weights) and found != loop(np.ones(len(x)))
+
+
 def test_candidates_are_the_smallest_margins() -> None:
     rng = RNG(0)
     out = badge.Outputs.from_logits(2 * rng.normal(size=(200, 3)), rng.normal(size=(200, 4)))
