@@ -18,6 +18,7 @@ class About(NamedTuple):
     when: str
     cost: str
     paper: str = ""
+    differs: str = ""  # from other methods of this name or kind
 
 
 SCORES = "N·C: one look at the probabilities"
@@ -92,12 +93,16 @@ ABOUT = {
         "k-means, then N²·D / k for the neighbours",
         "Hacohen, Dekel & Weinshall, [Active Learning on a Budget: Opposite Strategies Suit High and Low "
         "Budgets](https://arxiv.org/abs/2202.02794), ICML 2022",
+        "this has the paper's formula, a mean of distances; its authors' code averages squared ones (`squared=True`) and "
+        "scales embeddings to length 1 first",
     ),
     "uherding": About(
         "One strategy from the first label on: covers the pool first, its uncertain part later.",
         GREEDY,
         "Bae, Oliveira & Sutherland, [Uncertainty Herding: One Active Learning Method for All Label "
         "Budgets](https://arxiv.org/abs/2412.20644), ICLR 2025",
+        "this looks at all rows, its authors' code at 35,000 random ones at most; they also fit a temperature to held-out "
+        "labels",
     ),
     "maxherding": About(
         "Few labels and embeddings alone: covers the pool, with a soft notion of near. Second to `uherding` at low and "
@@ -111,12 +116,16 @@ ABOUT = {
         GREEDY,
         "Yehuda, Dekel, Hacohen & Weinshall, [Active Learning Through a Covering Lens](https://arxiv.org/abs/2205.11320), "
         "NeurIPS 2022",
+        "when all is covered this draws the rest; its authors' code takes the first row again and again",
     ),
     "wkmeans": About(
         "You trust the margin and want no near-duplicates; batches of 100 and more, where the pool is too large for "
         "`uherding`.",
         "10·k examples clustered into k",
         "Zhdanov, [Diverse Mini-Batch Active Learning](https://arxiv.org/abs/1901.05954), 2019",
+        "Cluster-Margin (Citovsky et al. 2021) clusters the whole pool once, without weights, and goes round-robin through "
+        "the clusters of the smallest margins; this clusters the candidates of each batch, weighted by 1 − margin, and takes "
+        "the nearest to each centre",
     ),
     "bait": About(
         "Few classes and narrow embeddings: picks by what the last layer would learn. Below `uherding` on letter, a "
@@ -124,10 +133,11 @@ ABOUT = {
         "grows with (C·D)², and C·D may be 4,096 at most",
         "Ash, Goel, Krishnamurthy & Kakade, [Gone Fishing: Neural Active Learning with Fisher "
         "Embeddings](https://arxiv.org/abs/2106.09675), NeurIPS 2021",
+        "λ fits the scale of the embeddings; in its authors' code it is 1, and 0.01 for CIFAR",
     ),
     "bait-binary": About(
-        "As `bait`, where there are many classes. About level with `badge` on frozen encoders, below it at high budgets "
-        "on all data sets together ([our runs](which-strategy.md)).",
+        "As `bait`, where there are many classes. Ahead of `badge` at low and middle budgets on three of four sets with an "
+        "encoder, below it on the fourth, and at high budgets on all sets together ([our runs](which-strategy.md)).",
         "N·D² at the start, then N·D for each pick",
         "Huseljic, Hahn, Herde, Rauch & Sick, [Fast Fishing: Approximating BAIT for Efficient and Scalable Deep Active Image "
         "Classification](https://arxiv.org/abs/2404.08981), ECML-PKDD 2024",
@@ -235,7 +245,8 @@ The same seed gives the same picks, also among equal rows:
   this is the first id in sorted order.
 - `bait`, `bait-binary`: the lowest position is added first and removed first, so the later of two copies may stay.
 - `wkmeans`: the smaller margin wins, then the seed decides. With `beta=math.inf` the lowest position wins.
-- `typiclust`: the lowest position of a cluster wins, unless rounding tells copies apart.
+- `typiclust`: the lowest position of a cluster wins, unless rounding tells equally typical rows apart, such as
+  the last two of a cluster.
 - `conf`, `marg`, `entropy`, `bald`: the seed decides. The others draw anyway.
 """
 
@@ -274,6 +285,7 @@ def section(row: Spec) -> str:
     ]
     said = [f"`{one}={default!r}`: {OPTIONS[row.name][one]}" for one, default in options(row.name).items()]
     lines += [f"- **Options:** {'; '.join(said)}."] * bool(said)
+    lines += [f"- **Differs:** {about.differs}."] * bool(about.differs)
     return "\n".join(lines + [f"- **Source:** {about.paper or row.source}."] * bool(about.paper or row.source)) + "\n"
 
 

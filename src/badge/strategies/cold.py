@@ -48,7 +48,7 @@ def typiclust(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None 
     the paper's formula does not: this follows the paper, and `squared=True` the code. The code also scales embeddings to
     length 1 first; do so where lengths mean nothing. Costs N² D / k for the neighbours. Clusters of one size come in the
     order of their k-means++ centres, which `rng` draws. Of equally typical examples the lowest position wins, but rounding
-    may tell copies apart.
+    may tell them apart.
 
     >>> import badge, numpy as np
     >>> z = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0], [2.5], [97.0], [98.0], [99.0], [100.0], [101.0], [102.0], [103.0]])
