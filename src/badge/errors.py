@@ -46,6 +46,13 @@ class BadgeError(Exception):
     Args:
         args: the message.
         in_python: a way out for programs, which the command line leaves out.
+
+    >>> import badge
+    >>> try:
+    ...     badge.strategies.get("bagde")
+    ... except badge.errors.BadgeError as error:
+    ...     print(error.plain.split(":")[0])
+    unknown strategy 'bagde'
     """
 
     def __init__(self, *args: object, in_python: str = "") -> None:

@@ -39,7 +39,14 @@ class Executor(Protocol):
 
 
 class Serial:
-    """One cell after another, in this process."""
+    """One cell after another, in this process.
+
+    >>> def full(cell, notify):
+    ...     raise OSError("the disk is full")
+    >>> cells = [Cell("digits", "mlp", "rand", batch_size=20)]
+    >>> [outcome.error for outcome in Serial().map(full, cells, on_round=print)]
+    ['OSError: the disk is full']
+    """
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]:
         for cell in cells:
@@ -53,6 +60,12 @@ class Processes:
 
     Args:
         workers: number of processes.
+
+    Raises:
+        InputError: `workers` is not a whole number from 1.
+
+    >>> Processes(workers=4).workers
+    4
     """
 
     def __init__(self, workers: int) -> None:

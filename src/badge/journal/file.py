@@ -153,7 +153,11 @@ class Journal:
                 self.records.cool(self._end)
 
     def settle(self) -> None:
-        """Bring `records` in line with the file where an append was interrupted: what is there counts."""
+        """Bring `records` in line with the file where an append was interrupted: what is there counts.
+
+        Raises:
+            JournalError: the file cannot be read or cut.
+        """
         with self._lock():
             if (self._intent is None and self._cut is None) or self._fd < 0 or os.getpid() != self._pid:
                 return
@@ -195,7 +199,11 @@ class Journal:
             write_last(self._place, Last(self._first, len(self.records), digest(line)))
 
     def check_writable(self) -> None:
-        """Refuse another process than the one that opened it, and a journal that is closed."""
+        """Refuse another process than the one that opened it, and a journal that is closed.
+
+        Raises:
+            JournalError: it is one of these.
+        """
         if os.getpid() != self._pid:
             forked = f"this is process {os.getpid()}, a fork of it: nothing was written; tell in the process that asked"
             raise JournalError(f"the journal {self.path} belongs to process {self._pid}, which opened it; {forked}")
@@ -221,7 +229,11 @@ class Journal:
             raise JournalError(f"{changed}; {consequence}: {way_out}")
 
     def sync(self) -> None:
-        """Wait until everything that was appended is on disk."""
+        """Wait until everything that was appended is on disk.
+
+        Raises:
+            JournalError: the disk refuses it.
+        """
         with _said(f"cannot write to the journal {self.path}"):
             os.fsync(self._fd)
 
@@ -253,7 +265,14 @@ class Journal:
 
 
 class InMemory:
-    """What a learner without a journal writes to: the calls of a journal, and nothing is on disk."""
+    """What a learner without a journal writes to: the calls of a journal, and nothing is on disk.
+
+    >>> from badge.journal.events import Release
+    >>> journal = InMemory()
+    >>> journal.append(Release(ids=[3, 1]))
+    >>> journal.records
+    [Release(at=None, ids=[3, 1])]
+    """
 
     path = None
     closed = False

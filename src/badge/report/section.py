@@ -161,6 +161,9 @@ def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Stati
     Returns:
         `Statistics`: label budgets, penalty matrix, normalised errors, labels saved, and notes.
 
+    Raises:
+        InputError: these are no results, or they hold no strategy of such a name.
+
     >>> from badge.stats import example
     >>> evaluate(example()).penalty.overall.values.tolist()
     [[0.0, 1.0], [0.0, 0.0]]

@@ -108,6 +108,9 @@ def budget_notes(results: Results, budgets: Sequence[Budgets]) -> list[Note]:
     Returns:
         One note for each such setting.
 
+    Raises:
+        InputError: these are no results.
+
     >>> from badge.stats import example
     >>> budget_notes(example(), [label_budgets(example(), example().settings[0])])
     []

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.catalog import REFERENCE
+from badge.errors import UnknownNameError
 from badge.stats.budgets import ROUNDING, label_budgets
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
@@ -58,6 +59,9 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
     Returns:
         `NormalizedErrors`: one row per setting and budget, one column per strategy.
 
+    Raises:
+        InputError: these are no results, or the strategies are no list of names.
+
     >>> from badge.stats import example
     >>> table = normalized_errors(example(), ["badge", "rand"])
     >>> table.labels, table.values.round(2).tolist()
@@ -98,11 +102,16 @@ def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
     Returns:
         A `Cdf`: the errors in rising order, and the share of the weight up to each.
 
+    Raises:
+        UnknownNameError: the table has no such strategy.
+
     >>> from badge.stats import example
     >>> cdf = error_cdf(normalized_errors(example()), "badge")
     >>> cdf.errors.round(2).tolist(), cdf.share.tolist()
     ([0.5, 0.67], [0.5, 1.0])
     """
+    if strategy not in table.strategies:
+        raise UnknownNameError("strategy", str(strategy), table.strategies)
     column = table.values[:, table.strategies.index(strategy)]
     there = ~np.isnan(column)
     errors, at = np.unique(np.round(column[there], 12), return_inverse=True)

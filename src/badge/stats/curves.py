@@ -49,6 +49,10 @@ def learning_curve(results: Results, setting: Setting, strategy: str, column: st
     Returns:
         A `Curve`: labels [T] and values [repeats, T], NaN where a repeat has no round.
 
+    Raises:
+        InputError: these are no results, or this is no setting.
+        UnknownNameError: no results have such a column.
+
     >>> from badge.stats import Results, Setting
     >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,
     ...                     "seed": [0, 0, 1], "labels": [10, 20, 10], "test_accuracy": [0.5, 0.7, 0.6]})
@@ -118,6 +122,9 @@ def batch_diversity(results: Results, setting: Setting, strategy: str) -> Divers
     Returns:
         Mean curves over the number of labels.
 
+    Raises:
+        InputError: these are no results, or this is no setting.
+
     >>> from badge.stats import example
     >>> batch_diversity(example(), example().settings[0], "badge").log_det.mean.tolist()
     []
@@ -135,6 +142,9 @@ def round_times(results: Results, setting: Setting, strategy: str) -> Timing:
 
     Returns:
         Mean curves over the number of labels.
+
+    Raises:
+        InputError: these are no results, or this is no setting.
 
     >>> from badge.stats import example
     >>> round_times(example(), example().settings[0], "badge").select.mean.tolist()

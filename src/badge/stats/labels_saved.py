@@ -87,6 +87,9 @@ def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed
     Returns:
         `LabelsSaved`: a saving for each setting and strategy, and the median of each strategy.
 
+    Raises:
+        InputError: these are no results, or the strategies are no list of names.
+
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]
     >>> saving.labels, saving.reference_labels, saving.ratio

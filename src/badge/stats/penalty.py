@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from badge.core.importing import needs
-from badge.errors import InputError
+from badge.errors import InputError, UnknownNameError
 from badge.stats.budgets import Budgets, label_budgets
 from badge.stats.columns import Note
 from badge.stats.curves import learning_curve
@@ -60,6 +60,9 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
     Returns:
         The value above which |t| is significant.
 
+    Raises:
+        MissingExtraError: scipy is not installed (extra `study`).
+
     >>> round(critical_value(5), 3)
     2.776
     """
@@ -96,6 +99,9 @@ def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
 
     Returns:
         1, −1, 0 or None.
+
+    Raises:
+        MissingExtraError: scipy is not installed (extra `study`).
 
     >>> beats({0: 0.9, 1: 0.92, 2: 0.91}, {0: 0.8, 1: 0.81, 2: 0.8})
     1
@@ -174,10 +180,15 @@ def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, 
     Returns:
         Group -> its `Matrix`.
 
+    Raises:
+        UnknownNameError: a setting has no such field.
+
     >>> from badge.stats import example
     >>> {group: matrix.settings for group, matrix in group_by(penalty_matrix(example()), "batch_size").items()}
     {100: 1}
     """
+    if isinstance(by, str) and by not in Setting._fields:
+        raise UnknownNameError("field of a setting", by, Setting._fields)
     keys = [getattr(setting, by) if isinstance(by, str) else by(setting) for setting in penalty.settings]
     members = {group: penalty.values[[key == group for key in keys]] for group in sorted(set(keys))}
     return {group: Matrix(penalty.strategies, len(some), some.sum(axis=0)) for group, some in members.items()}

@@ -36,11 +36,18 @@ VANISHED = 1e-12
 
 @dataclass(frozen=True)
 class Explanation:
-    """Per pick, in pick order, and for the batch."""
+    """What `badge.explain` gives: numbers of each pick, in pick order, and of the batch.
+
+    >>> import badge
+    >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> why = badge.explain(out, [0, 2])
+    >>> round(why.mean_norm, 3), why.rows()[0]["confidence"]
+    (0.636, 0.5)
+    """
 
     ids: NDArray[np.int64]
     norm: NDArray[np.float64]  #: length of the gradient embedding: uncertainty
-    #: hallucinated label ŷ (binary with one column: 1 where p > 1/2); multi-label: [k, labels], 1 where p > 1/2
+    #: the class ŷ that the model guesses (binary with one column: 1 where p > 1/2); multi-label: [k, labels], 1 where p > 1/2
     label: NDArray[np.int64]
     confidence: NDArray[np.float64]  #: probability of ŷ, of all its labels together
     nearest: NDArray[np.float64]  #: distance to the nearest earlier pick (inf for the first): diversity

@@ -29,7 +29,15 @@ Picks = NDArray[np.int64]
 
 
 class Strategy(Protocol):
-    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order."""
+    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order.
+
+    >>> import badge
+    >>> def least_sure(outputs, k, rng, labeled=None):
+    ...     return outputs.probabilities.amax(dim=1).argsort()[:k].numpy()
+    >>> out = badge.Outputs([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4]], [[1.0], [2.0], [3.0]])
+    >>> badge.select_from(out, k=2, strategy=least_sure).tolist()
+    [1, 2]
+    """
 
     def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
         """Pick.
@@ -45,7 +53,12 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class Stateful(Strategy, Protocol):
-    """A strategy that learns from what became of its batches; `albl` is one. The learner keeps its memory in the journal."""
+    """A strategy that learns from what became of its batches; `albl` is one. The learner keeps its memory in the journal.
+
+    >>> from badge.strategies import ALBL
+    >>> isinstance(ALBL(rounds=20), Stateful)
+    True
+    """
 
     def picked(self, ids: NDArray[np.int64]) -> None:
         """The caller's own, stable ids of the batch that the last call chose, in its order.
@@ -105,6 +118,9 @@ def declare(reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled 
 
     Returns:
         The decorator.
+
+    Raises:
+        InputError: one of the three means nothing.
 
     >>> @declare(reads={"probabilities"}, blocks=True, labeled="no")
     ... def first(outputs, k, rng, labeled=None):
