@@ -41,7 +41,7 @@ for name, ids in picks.items():
 # %%
 centred = embeddings - embeddings.mean(axis=0)
 plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(7, 2.6), layout="constrained", sharex=True, sharey=True)
 for axes, (name, ids) in zip(panels, picks.items(), strict=True):
     axes.scatter(*plane.T, c=scores.argmax(axis=1), s=4, alpha=0.35, cmap="tab10")
     axes.scatter(*plane[ids].T, facecolors="none", edgecolors="black", s=70, linewidths=1.6)

@@ -52,7 +52,7 @@ print(f"accuracy with 30 labels: {learner.score(embeddings, truth):.2f}")
 
 # %%
 first = badge.select_from(out, k=10, strategy="typiclust", seed=0)
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[1, 1.2])
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained", width_ratios=[1, 1.2])
 left.bar(NAMES, [found[name][:, 1].mean() for name in NAMES], color="tab:blue")
 left.set(ylabel="accuracy with ten labels", title="means of five seeds")
 left.tick_params(axis="x", rotation=20)

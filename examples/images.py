@@ -67,7 +67,7 @@ for strategy, (found, _) in curves.items():
 # results](../results.md) have many seeds and data sets.
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
 for strategy, (found, _) in curves.items():
     left.plot(range(20, 180, 20), found, marker="o", label=strategy)
 left.set(xlabel="number of labels", ylabel="test accuracy")

@@ -59,7 +59,7 @@ for name, runs in found.items():
 # Left: how good the model is at finding the rare class. Right: how many rare examples the labels were spent on.
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
 for name, runs in found.items():
     left.plot(range(15, 165, 15), np.mean([scores for scores, _ in runs], axis=0), marker="o", label=name)
 left.set(xlabel="number of labels", ylabel="F1 of the rare class", title="means of three seeds", ylim=(0.2, 0.65))

@@ -84,7 +84,7 @@ for name, (scores, ids) in found.items():
 # How many of the texts that were not asked for the model has right, round by round:
 
 # %%
-figure, axes = plt.subplots(figsize=(5.5, 3.6))
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 for name, (scores, _) in found.items():
     axes.plot(range(10, 60, 10), scores, marker="o", label=name)
 axes.set(xlabel="number of labels", ylabel="accuracy on the rest of the pool", title="a tiny Llama, one seed")

@@ -59,7 +59,7 @@ for name, means in found.items():
 # measurement: [the results](../results.md) have many seeds and data sets.
 
 # %%
-figure, axes = plt.subplots(figsize=(5.5, 3.6))
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 for name, means in found.items():
     axes.plot(range(10, 60, 10), means, marker="o", label=name)
 axes.set(xlabel="number of labels", ylabel="test accuracy", title="means of two seeds")

@@ -62,7 +62,7 @@ print(learner.advice())
 
 # %%
 kappa = learner.agreement().kappa
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
 left.bar([" and ".join(pair) for pair in kappa], list(kappa.values()), color="tab:blue")
 left.set(ylabel="Cohen's κ", ylim=(0, 1), title="how far each two people agree")
 right.plot([row.prequential for row in learner.history if row.prequential is not None])

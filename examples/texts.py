@@ -61,7 +61,7 @@ print(*found["badge"][0][1], sep="\n")
 # Test accuracy by number of labels, means of three seeds: what badge asks for, and labels at random.
 
 # %%
-figure, axes = plt.subplots(figsize=(5.5, 3.6))
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 for name, runs in found.items():
     axes.plot(range(10, 90, 10), np.mean([scores for scores, _ in runs], axis=0), marker="o", label=name)
 axes.set(xlabel="number of labels", ylabel="test accuracy", title="complaints, 4 topics")

@@ -27,7 +27,8 @@ FEWER = {"kdpp": 3}  #: its batch is at most (C − 1)·D examples, and two clas
 #: Fitted to its end, so that every version of scikit-learn draws the same.
 LINEAR = {"C": 30.0, "fit_intercept": False, "max_iter": 1000, "solver": "newton-cg", "tol": 1e-7}
 MEMBERS = 10  #: of the committee that bald asks
-SIDE, GAP, TOP = 250, 12, 26
+SIDE, GAP = 250, 12
+SIZE = 20  #: of letters; on a phone three panels are shown at half of their size
 INK, PICK, GREY = "#1f2933", "#d9480f", "#52606d"
 POINT = ("#7aa6d1", "#8fbf8a", "#b79ad0")  #: a pool example, by its true class
 REGION = ("#e3eef9", "#e6f4e4", "#f1e9f8")  #: where the model predicts a class
@@ -129,10 +130,15 @@ def _region(weights: Points, label: int) -> list[Points]:
     return corners
 
 
-def _panel(one: Round, left: float, title: str, css: str = "") -> Iterator[str]:
-    """One round: the model's regions, the pool, labels as dark dots, this round's picks as rings."""
+def _top(lines: int) -> float:
+    """The height of a title."""
+    return SIZE * 1.25 * lines + 8
+
+
+def _panel(one: Round, left: float, *title: str, css: str = "") -> Iterator[str]:
+    """One round: the model's regions, the pool, labels as dark dots, this round's picks as rings; above it its title."""
     x, y = pool()
-    yield f'<g transform="translate({left:g} {TOP})"{css}>'
+    yield f'<g transform="translate({left:g} {_top(len(title)):g})"{css}>'
     yield f'<rect width="{SIDE}" height="{SIDE}" fill="#f7f9fb"/>'
     for label in range(3 if one.weights is not None else 0):
         corners = " ".join("{:g},{:g}".format(*_at(p)) for p in _region(one.weights, label))
@@ -143,7 +149,9 @@ def _panel(one: Round, left: float, title: str, css: str = "") -> Iterator[str]:
         yield '<circle cx="{:g}" cy="{:g}" r="5.5" fill="{}" stroke="{}" stroke-width="2.5"/>'.format(
             *_at(x[i]), POINT[y[i]], PICK
         )
-    yield f'<text x="{SIDE / 2:g}" y="-9" text-anchor="middle">{title}</text></g>'
+    for number, line in enumerate(reversed(title)):
+        yield f'<text x="{SIDE / 2:g}" y="{-9 - number * SIZE * 1.25:g}" text-anchor="middle">{line}</text>'
+    yield "</g>"
 
 
 def _open(width: float, height: float, name: str, style: str = "") -> list[str]:
@@ -153,14 +161,14 @@ def _open(width: float, height: float, name: str, style: str = "") -> list[str]:
     )
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}"><title>{name}</title>{style}',
+        f'font-family="Helvetica, Arial, sans-serif" font-size="{SIZE}" fill="{INK}"><title>{name}</title>{style}',
         f'<rect width="{width:g}" height="{height:g}" fill="#ffffff"/><defs><g id="pool">{dots}</g></defs>',
     ]
 
 
 def picture(strategy: str) -> str:
     """Three rounds of a strategy, from left to right."""
-    parts = _open(ROUNDS * (SIDE + GAP) + GAP, SIDE + TOP + GAP, f"What {strategy} picks in three rounds")
+    parts = _open(ROUNDS * (SIDE + GAP) + GAP, SIDE + _top(1) + GAP, f"What {strategy} picks in three rounds")
     for number, one in enumerate(rounds(strategy)):
         title = f"{len(one.labelled)} labels" if one.labelled else "no label yet"
         parts += _panel(one, GAP + number * (SIDE + GAP), title)
@@ -177,13 +185,13 @@ def moving(strategies: tuple[str, str] = ("rand", "badge"), count: int = 5, seco
         f"@media (prefers-reduced-motion:reduce){{.r{{animation:none}}.r{count - 1}{{opacity:1}}}}</style>"
     )
     parts = _open(
-        2 * (SIDE + GAP) + GAP, SIDE + TOP + GAP, "Picks at random beside picks of badge, round by round", style
+        2 * (SIDE + GAP) + GAP, SIDE + _top(2) + GAP, "Picks at random beside picks of badge, round by round", style
     )
     for column, strategy in enumerate(strategies):
         for number, one in enumerate(rounds(strategy, count)):
             name = "at random" if strategy == "rand" else strategy
-            title = f"{name}: {len(one.labelled)} labels, {one.accuracy:.0%} right"
-            parts += _panel(one, GAP + column * (SIDE + GAP), title, f' class="r r{number}"')
+            title = (name, f"{len(one.labelled)} labels, {one.accuracy:.0%} right")
+            parts += _panel(one, GAP + column * (SIDE + GAP), *title, css=f' class="r r{number}"')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
