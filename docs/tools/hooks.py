@@ -45,6 +45,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links to files of the repository lead to their page, or to a copy under files/."""
     uri = page.file.src_uri
+    if uri == "changelog.md":  # it mentions everything and explains nothing
+        page.meta["search"] = {"boost": 0.2}
     markdown = markdown.replace("<!-- labels saved -->", labels_saved())
     folder = (ROOT / PAGES[uri]).parent if uri in PAGES else (DOCS / uri).parent
 
