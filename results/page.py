@@ -523,7 +523,7 @@ def _going_on(about: dict[str, Any]) -> list[str]:
 def readme_part(results: Results, statistics: Statistics | None, about: dict[str, Any]) -> str:
     """The README's table of labels saved; before there is anything to compare, the demo's picture."""
     done, planned = _cells(results, about)
-    state = f"all {planned} planned cells" if done == planned else f"{done} of {planned} planned cells"
+    state = f"all {planned} planned runs" if done == planned else f"{done} of {planned} planned runs"
     if statistics is None:
         return "\n".join(
             [
@@ -544,15 +544,17 @@ def readme_part(results: Results, statistics: Statistics | None, about: dict[str
     ]
     saved = next(entry for entry in statistics.saved.medians if entry.strategy == "badge")
     lines = [
-        "Labels that each way to pick needs to be as good as labels at random (`rand`), as a share of the random ones, at",
-        "three points of a run: when random labelling has spent a quarter, half and all of its budget.",
+        "How many labels each strategy needs to be as good as labels at random (`rand`): at 0.80, 80 picked labels do the",
+        "work of 100 random ones. This is shown at three points of a run: when `rand` has used a quarter, half and all of",
+        "its labels.",
         "",
         *table(["strategy", *(f"{name} of the budget" for name in SHARES)], rows),
         "",
-        f"Medians over {statistics.penalty.overall.settings} settings of our own runs (data set, network and batch size;",
-        f'{state}). "Not reached": it ended below the accuracy of random labels. At the end the',
-        f"95 % interval of `badge` is {interval(saved)}. [Results](docs/results.md): curves, who beats whom, and every claim",
-        "of the paper with our number, from a table in this repository by `make results`.",
+        f"Medians over {statistics.penalty.overall.settings} settings of our own runs, each of a data set, a network and a",
+        f'batch size ({state}). "Not reached" means that the strategy ended below the accuracy of random labels. At',
+        f"the end the 95 % interval of `badge` is {interval(saved)}. [Results](docs/results.md) has learning curves, which",
+        "strategy beats which, and every claim of the paper beside our number. `make results` makes it from a table in",
+        "this repository.",
         "",
     ]
     return "\n".join(lines)

@@ -72,8 +72,10 @@ def test_the_same_table_makes_the_same_files(made: Path, tmp_path: Path) -> None
     for image in re.findall(r"\]\((images/[^)]+)\)", page):
         assert (one / "docs" / image).exists()
     readme = (one / "README.md").read_text(encoding="utf-8")
-    assert readme.startswith("above\n<!-- results -->\nLabels that") and readme.endswith("<!-- /results -->\nbelow\n")
-    assert "old" not in readme and "45 of 54 planned cells" in readme and "| `badge` |" in readme
+    assert readme.startswith("above\n<!-- results -->\nHow many labels") and readme.endswith(
+        "<!-- /results -->\nbelow\n"
+    )
+    assert "old" not in readme and "45 of 54 planned runs" in readme and "| `badge` |" in readme
 
 
 def test_labels_needed_by_budget() -> None:
@@ -133,7 +135,7 @@ def test_before_there_are_pairs() -> None:
     assert evaluated(results) is None and pictured(results) == [Setting("mnist", "mlp", 100)]
     assert page_text(results, None, about).count("nothing to compare") == 2
     part = readme_part(results, None, about)
-    assert "7 of 2 planned cells, too few to\ncompare strategies" in part and "demo.png" in part
+    assert "7 of 2 planned runs, too few to\ncompare strategies" in part and "demo.png" in part
     assert {claim.verdict for claim in claims(results)} == {"cannot be told"}
 
 
