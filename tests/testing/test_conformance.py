@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import badge
 from badge.core.catalog import ONE_PASS, names
 from badge.errors import InputError, RankError
 from badge.features import Features
-from badge.samplers import kcenter, kdpp, kmeanspp, topk
+from badge.samplers import Ball, Gauss, coverage, kcenter, kdpp, kmeanspp, topk
 from badge.samplers.checks import sampler
 from badge.samplers.plain import plain_kcenter, plain_kmeanspp
 from badge.strategies.bald import mean_of
@@ -48,10 +49,17 @@ SAMPLERS: dict[str, tuple[Any, Any, Any]] = {
     "kcenter": (kcenter, None, ()),
     "kdpp mcmc": (kdpp, None, RankError),
     "kdpp exact": (partial(kdpp, method="exact"), kdpp_law, RankError),
+    "coverage gauss": (partial(coverage, kernel=Gauss(1.0)), None, ()),
+    "coverage ball": (partial(coverage, kernel=Ball(0.5)), None, ()),
     "topk": (longest, None, ()),
     "plain kmeanspp": (sampler(plain_kmeanspp), kmeanspp_law, ()),
     "plain kcenter": (sampler(plain_kcenter), None, ()),
 }
+
+
+def test_every_sampler_of_ours_is_here() -> None:
+    functions = {name for name in badge.samplers.__all__ if inspect.isfunction(getattr(badge.samplers, name))}
+    assert functions == {name.split()[0] for name in SAMPLERS if not name.startswith("plain ")}
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
