@@ -15,7 +15,7 @@ import pytest
 
 from badge.core.catalog import PAPER_STRATEGIES
 from badge.stats import REQUIRED, Penalty, Results, Setting, example
-from results.claims import claims, competitive, lowest_column
+from results.claims import claims, competitive, lowest_column, similar_trend
 from results.claims_of_samplers import larger
 from results.verdicts import Claim, all_of, by_draws, by_signs, interval, over_data
 
@@ -102,6 +102,7 @@ def test_the_lowest_column_and_errors(best: str | None, verdict: str) -> None:
     results = made(world, data=7)
     assert found(results, "generally outperforms baselines").verdict == verdict
     assert found(results, "best overall performance").verdict == verdict
+    assert found(results, "show a similar trend").verdict == verdict
     for where in ("B = 100", "with mlp") if best else ():
         assert found(results, "competitive", where).verdict == verdict
 
@@ -114,10 +115,14 @@ def test_a_tie_is_not_the_lowest() -> None:
     tied = Penalty(("badge", "marg", "rand"), settings, values, ())
     claim = lowest_column(tied)
     assert claim.verdict == "does not hold" and "badge 0.00, marg 0.00" in claim.measured
-    assert competitive(tied)[0].verdict == "holds"
+    assert competitive(tied)[0].verdict == "holds" and similar_trend(tied).verdict == "does not hold"
     values = values.copy()
     values[:, 0, 1] = 0.5
-    assert lowest_column(tied._replace(values=values)).verdict == "holds"
+    ahead = tied._replace(values=values)
+    assert lowest_column(ahead).verdict == similar_trend(ahead).verdict == "holds"
+    assert similar_trend(ahead).measured == "B = 100 in 100 % of the draws; with mlp in 100 % of the draws"
+    few = Penalty(tied.strategies, settings[:4], values[:4], ())
+    assert similar_trend(few)[3:] == ("no such group", "cannot be told")
 
 
 @pytest.mark.parametrize(
