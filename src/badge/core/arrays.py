@@ -138,9 +138,9 @@ def row_norms(x: Tensor) -> Tensor:
     [5.0, 1.0]
     """
     rows = max(1, NORM_BYTES // (8 * max(1, x.shape[1])))
-    if len(x) > rows:
-        return torch.cat([row_norms(part) for part in torch.split(x, rows)])
-    norms: Tensor = torch.linalg.vector_norm(x.contiguous().double(), dim=1)
+    norms = torch.empty(len(x), dtype=torch.float64, device=x.device)
+    for start in range(0, len(x), rows):  # in place: results kept between parts would stop the heap from shrinking
+        norms[start : start + rows] = torch.linalg.vector_norm(x[start : start + rows].contiguous().double(), dim=1)
     return norms
 
 
