@@ -246,6 +246,27 @@ def test_a_partial_that_no_call_fits_is_one_line() -> None:
         badge.select_from(OUT, 4, functools.partial(uherding), bias=True)
 
 
+FLAGS = [
+    ("badge", "bias"),
+    ("badge-origin", "bias"),
+    ("kdpp", "bias"),
+    ("kcenter-grad", "bias"),
+    ("typiclust", "squared"),
+]
+
+
+@pytest.mark.parametrize(("name", "option"), FLAGS)
+def test_flags_of_strategies_are_flags(name: str, option: str) -> None:
+    """Of numpy too, which was a traceback; a text counted as yes."""
+    picks = [
+        badge.select_from(OUT, 4, functools.partial(strategies.get(name), **{option: value})).tolist()
+        for value in (True, np.True_)
+    ]
+    assert picks[0] == picks[1]
+    with pytest.raises(InputError, match=f"^{option} must be True or False, not 'no'$"):
+        badge.select_from(OUT, 4, functools.partial(strategies.get(name), **{option: "no"}))
+
+
 def scaled(scale: float, outputs: Outputs, k: int, rng: Any, labeled: Any = None, by: Any = None) -> Any:
     return np.arange(k)
 

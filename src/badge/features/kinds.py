@@ -122,7 +122,7 @@ class Factored(Features):
             raise InputError(f"a must be [N, C] and h [N, D] with the same N; got {shapes}")
         check_finite(a, "a")
         check_finite(h, "h")
-        self.factors, self.bias = (a, h), bias
+        self.factors, self.bias = (a, h), flag(bias, "bias")
 
     @property
     def rank_bound(self) -> int:
@@ -195,7 +195,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     """
     if not isinstance(outputs, Outputs):
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}")
-    flag(bias, "bias")
+    bias = flag(bias, "bias")
     p, h = outputs.probabilities, outputs.embeddings
     if small(p):
         with one_thread():

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from badge import samplers
+from badge.core.numbers import flag
 from badge.features import Dense
 from badge.outputs import Outputs
 from badge.samplers.lloyd import least_mean_distance, lloyd
@@ -55,7 +56,7 @@ def typiclust(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None 
     >>> badge.select_from(badge.Outputs(embeddings=z), k=2, strategy="typiclust").tolist()
     [7, 3]
     """
-    n, x = len(outputs), outputs.embeddings
+    n, x, squared = len(outputs), outputs.embeddings, flag(squared, "squared")
     features = Dense.trusted(torch.cat([x[:], labeled.embeddings[:]]) if labeled else x)
     clusters = min(len(features) - n + k, MOST_CLUSTERS, len(features))
     cluster = lloyd(features, clusters, rng)
