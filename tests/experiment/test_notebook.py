@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ import numpy as np
 import pytest
 
 import badge
-from badge import journal, stats
+from badge import journal, stats, strategies
 from badge.errors import InputError, JournalError
 from badge.experiment import Cell, Processes, Serial, cells_of, finished, journal_path, run_cells
 from badge.experiment.grid import check_apart
 from badge.experiment.origin import code_digests
-from badge.strategies.bald import power_bald
+from badge.strategies.bald import compares, power_bald
 from own_parts import blobs
 from small_cells import quiet
 
@@ -135,6 +136,7 @@ def test_strategies_that_compare_answers_get_several_under_any_name(strategy: An
     """Only the plain names got them: a cell with a partial failed after its first batch."""
     cell = Cell(mine(), "linear", strategy, **{**OPTIONS, "max_epochs": None})
     assert run_cells([cell], tmp_path, Serial(), quiet([cell])) == [] and finished(cell, tmp_path)
+    assert compares(pickle.loads(pickle.dumps(strategies.get(strategy))))  # as in another process
     with pytest.raises(InputError, match=r"^(power-)?bald compares several passes with dropout, and mlp has none"):
         run_cells([Cell(mine(), "mlp", strategy, **OPTIONS)], tmp_path / "mlp")
 

@@ -73,7 +73,7 @@ power_bald = listed("power-bald")(Power(mutual_information))
 def compares(strategy: Strategy) -> bool:
     """Whether a strategy, or the one that a partial calls, compares several answers about each example."""
     base, *_ = unwrapped(strategy)
-    return base is bald or base is power_bald
+    return base in (bald, power_bald)
 
 
 def check_one_answer(strategy: Strategy) -> None:

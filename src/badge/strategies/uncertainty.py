@@ -106,7 +106,7 @@ def _of_rows(outputs: Outputs, score: Callable[[Tensor, bool], Tensor]) -> Score
     return of_rows
 
 
-@dataclass(eq=False)
+@dataclass(unsafe_hash=True)  # a process that one is sent to has a copy, which is equal
 class Power:
     """A strategy that draws k examples without replacement, each time in proportion to score^β.
 
