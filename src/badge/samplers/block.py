@@ -10,21 +10,19 @@ from torch import Tensor
 from badge.features import Exact, Rows
 from badge.features.rows import resolution
 from badge.samplers.nearest import Lens, Tuning
-from badge.samplers.nearest.lens import SURE
+from badge.samplers.nearest.lens import VANISHED
 
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     """Whether row j comes before row i and is near it, [n, n]: their squared distance is at most the threshold of i.
 
-    Estimates are on the right side of almost all thresholds, with their rounding allowed for; float64 decides the others.
+    Estimates, which are never above the distances, rule out most pairs; float64 decides the others.
     """
     exact = Exact.of(rows)
     view = lens.look(exact)
     probe = lens.probe(view)
-    low = lens.estimates(probe, view)
-    found = (low < probe.limits(thresholds)[:, None]).tril_(-1)
-    sure = lens.surely(low, probe, view, thresholds)
-    i, j = (found if sure is None else sure.logical_not_().logical_and_(found)).nonzero(as_tuple=True)
+    found = (lens.estimates(probe, view) < probe.limits(thresholds)[:, None]).tril_(-1)
+    i, j = found.nonzero(as_tuple=True)
     if len(i):
         found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]
     return found.cpu().numpy()
@@ -42,7 +40,7 @@ def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
     above = sums - 2 * inner - thresholds[:, None]
     table: NDArray[np.bool_] = above <= 0
     slack = resolution(dtype) * (8 + sum(f.shape[1] for f in rows.factors))
-    unsure = np.abs(above) <= slack * sums + SURE * torch.finfo(dtype).tiny
+    unsure = np.abs(above) <= slack * sums + 3 * VANISHED * torch.finfo(dtype).tiny
     if unsure.any():
         i, j = np.nonzero(unsure)
         exact, pairs = Exact.of(rows), (torch.from_numpy(i), torch.from_numpy(j))

@@ -128,8 +128,4 @@ def estimated(rows: Rows) -> tuple[NDArray[np.float64], float]:
     exact = rows.double()
     if len(exact.factors) == 1:  # from one of them: a common offset costs no precision
         exact = Rows((exact.factors[0] - exact.factors[0][0],))
-    half, sq_norms = len(exact) // 2, exact.sq_norms()
-    upper, last = exact[:half].gram(exact), exact[half:].gram(exact[half:])
-    gram = torch.cat([upper, torch.cat([upper[:, half:].T, last], dim=1)])  # a quarter is its mirror image
-    sq_dists = gram.mul_(-2).add_(sq_norms[:, None]).add_(sq_norms).clamp_(min=0)
-    return sq_dists.numpy(), 2 * ROUNDING * float(sq_norms.max())
+    return exact.sq_dists(exact).numpy(), 2 * ROUNDING * float(exact.sq_norms().max())

@@ -31,8 +31,6 @@ PROBES, ROUNDED = 16, 1e-4
 WHOLE, STRIPE = 1024, 2**18
 #: If at most this share of the centres moved, rows are compared with these first.
 SHARE = 0.7
-#: A round begins with distances to own centres if these would have sufficed for one row in TIGHTEN the last time.
-TIGHTEN = 8
 #: Below any mass.
 TINY = torch.finfo(torch.float64).tiny
 
@@ -87,21 +85,13 @@ def lloyd_from(
             sums.index_add_(0, where, rows.mul_(mass[some, None]), alpha=sign)
             masses.index_add_(0, where, mass[some], alpha=sign)
 
-    moves, furthest, tighten = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS), False
+    moves, furthest = centres.new_zeros(k, dtype=dtype), lower.new_zeros(GROUPS)
     for number in range(iterations):
         before, least, near = cluster.clone(), lower.amin(dim=1), Rows((centres.to(dtype),))
         view = View(near, near.sq_norms())
-        longest = float(view.sq_norms.max()) ** 0.5
         moved = _moved(view, moves) if number else None
-        asked = (upper >= least).nonzero()[:, 0]
-        for ids in torch.split(asked, ROWS):
+        for ids in torch.split((upper >= least).nonzero()[:, 0], ROWS):
             x = features.rows(ids).as_matrix().sub_(origin)
-            if tighten:
-                away = torch.linalg.vector_norm(near.factors[0].index_select(0, cluster[ids]).sub_(x), dim=1)
-                away.mul_(1 + slack).add_(sq_norms[ids].sqrt_().add_(longest), alpha=slack)
-                upper[ids] = away
-                open_ = (away >= least[ids]).nonzero()[:, 0]
-                ids, x = ids[open_], x.index_select(0, open_)
             if moved is not None and len(ids):  # as near as before to those that stand still
                 still = (lower[ids] + furthest * (1 - 2 * slack)).mul_(1 - slack)
                 apart = moved.apart(x, sq_norms[ids], cluster[ids], room[: len(ids)])
@@ -111,8 +101,6 @@ def lloyd_from(
             if len(ids):
                 found = _nearest(x, sq_norms[ids], view, means, partial(wide, ids), room[: len(ids)])
                 cluster[ids], upper[ids], lower[ids] = found
-        # next time begin with distances to own centres, if these would have sufficed for one row in TIGHTEN
-        tighten = TIGHTEN * int((upper[asked] < least[asked]).sum()) >= len(asked)
         changed = (cluster != before).nonzero()[:, 0]
         if not len(changed):
             break

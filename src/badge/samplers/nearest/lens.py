@@ -17,8 +17,6 @@ from badge.samplers.nearest.sketch import Sketch
 
 #: Products that underflow cause an absolute error of at most this many times the smallest normal number.
 VANISHED = 4096
-#: The same twice over, between a lower and an upper estimate.
-SURE = 3 * VANISHED
 #: Vectors are far from 0 if the squared norm of their mean is above FAR times their mean squared distance from it.
 FAR = 100
 
@@ -42,15 +40,14 @@ class Probe:
     """
 
     rows: Rows  # −2 times the rows, through the lens
-    sq_norms: Tensor
     lacks: Tensor
 
     def __getitem__(self, ids: Tensor) -> Probe:
-        return Probe(self.rows[ids], self.sq_norms[ids], self.lacks[ids])
+        return Probe(self.rows[ids], self.lacks[ids])
 
     def limits(self, goal: Tensor) -> Tensor:
         """What an estimate must be below for a squared distance of at most `goal`, [n]."""
-        limit = goal.sub(self.lacks).to(self.sq_norms.dtype)
+        limit = goal.sub(self.lacks).to(self.rows.factors[0].dtype)
         return torch.nextafter(limit, limit.new_tensor(torch.inf))
 
 
@@ -88,21 +85,11 @@ class Lens:
         """Rows that were looked at, made ready to be compared."""
         first, *rest = view.rows.factors
         lacks = view.sq_norms.double().mul(1 - self.rounding(view)).sub_(VANISHED * torch.finfo(first.dtype).tiny)
-        return Probe(Rows((-2 * first, *rest)), view.sq_norms, lacks)
+        return Probe(Rows((-2 * first, *rest)), lacks)
 
     def estimates(self, x: Probe, y: View, room: Tensor | None = None) -> Tensor:
         """Lower estimates of ‖x_i − y_j‖², less what the probe lacks: [n, m]."""
         return x.rows.gram(y.rows, room).add_(y.sq_norms, alpha=1 - self.rounding(y))
-
-    def surely(self, low: Tensor, x: Probe, y: View, goal: Tensor) -> Tensor | None:
-        """Where ‖x_i − y_j‖² is at most `goal` for sure, from estimates, [n, m]; None: a sketch gives no upper estimates."""
-        if self.sketch is not None:
-            return None
-        rounding = self.rounding(y)
-        limit = goal.sub(x.lacks).sub_(x.sq_norms.double(), alpha=2 * rounding).sub_(SURE * torch.finfo(low.dtype).tiny)
-        limit = limit.to(low.dtype)
-        limit = torch.nextafter(limit, limit.new_tensor(-torch.inf))
-        return low.add_(y.sq_norms, alpha=2 * rounding) < limit[:, None]
 
     def nearest(self, x: View, y: View) -> Tensor:
         """Upper estimates of min ‖x_i − y_j‖² over j, [n], in float64; not through a sketch."""
