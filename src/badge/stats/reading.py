@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import lzma
 import warnings
 import zlib
@@ -20,8 +21,6 @@ from badge.stats.flat import PARQUET, load_csv, load_parquet
 from badge.stats.notes import data_names, mixed_options, mixed_origins
 from badge.stats.results import Results
 
-#: How the journal of an experiment begins.
-START = b'{"n":1, "event":"start"'
 #: The topic of notes on runs that ended in an error.
 FAILED = "failed runs"
 _KINDS = "a folder of journals, a journal (.jsonl) or a flat table (.csv, .parquet)"
@@ -162,10 +161,14 @@ def _begins_as_an_experiment(path: Path) -> bool:
     """Whether the first line is the start of a run. A torn line may be; an empty file is not."""
     try:
         with path.open("rb") as file:
-            begin = file.read(len(START))
+            line = file.readline(2**20)
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from None
-    return bool(begin) and START.startswith(begin)
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.startswith(b'{"n":')
+    return isinstance(event, dict) and event.get("event") == "start" and "cell" in event
 
 
 def _records(path: Path, notes: list[Note]) -> list[Record]:
