@@ -31,8 +31,32 @@ np.save("z.npy", rng.normal(size=(40, 4)))
 open("texts.csv", "w").write("text,label\\n" + "".join(f"text {i},{i % 2}\\n" for i in range(40)))
 open("x.xlsx", "wb").write(b"PK")
 open("z.parquet", "wb").write(b"PAR1")
+open("grid.toml", "w").write(
+    "seeds = 1\\nstrategy = ['badge', 'rand']\\n"
+    "[[block]]\\npairs = ['digits/mlp']\\ninitial = 20\\nbatch_size = [20]\\nlabels = 40\\n"
+)
+import badge, torch
+trainer = badge.Trainer(build=lambda: torch.nn.Linear(4, 3), lr=0.01)
+with badge.ActiveLearner(np.load("z.npy"), trainer, classes=3, journal="labels.jsonl") as learner:
+    learner.tell(learner.ask(2), [0, 1])
 """
 SELECT = "select --probabilities p.npy -k 3 --embeddings"
+#: what needs no extra, and works with each
+ALWAYS = [
+    "--version",
+    "strategies",
+    f"{SELECT} z.npy --format csv",
+    *(f"journal {name} labels.jsonl" for name in ("show", "check", "repair", "export")),
+]
+#: the page: start it, open the address that it prints, end it
+PAGE = """
+import re, subprocess, sys, urllib.request
+command = [sys.executable, "-u", "-m", "badge", "label", "texts.csv", "--classes", "a,b", "--port", "0"]
+with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as page:
+    address = next(found[0] for line in page.stdout if (found := re.search(r"http://\\S+", line)))
+    assert b"<title>" in urllib.request.urlopen(address).read()
+    page.terminate()
+"""
 RUN = "run --data digits --labels 60 --initial 50 --batch-size 10 --max-epochs 5 --workers 1 --strategy badge,rand --seeds 2"
 #: command or program -> the extra that its last line names where that is missing
 NEEDS = {
@@ -47,7 +71,10 @@ NEEDS = {
 }
 #: extra -> programs and commands that work with it alone
 WORKS = {
-    "study": [RUN, "report runs --out report"],
+    "study": [
+        *(RUN, "report runs --out report", "export runs -o all.csv", "demo --out demo --workers 1"),
+        *("grid grid.toml --dry-run", "grid grid.toml --out cells --workers 1"),
+    ],
     "parquet": [
         "-c import pyarrow as pa, numpy as np, pyarrow.parquet as q; "
         "q.write_table(pa.table({'e': list(np.load('z.npy'))}), 'z.parquet')",
@@ -59,7 +86,7 @@ WORKS = {
         f"{SELECT} x.xlsx",
     ],
     "hf": ["-c import transformers, datasets, badge; badge.training.Frozen"],
-    "label": ["-c import badge.labelling.server, badge.labelling.session, badge.labelling.models"],
+    "label": [f"-c {PAGE}"],
     "ray": ["-c import ray, badge; badge.cluster.select_from"],
     "s3": ["-c import s3fs, badge; badge.Outputs.load"],
     "gs": ["-c import gcsfs, badge; badge.Outputs.load"],
@@ -102,9 +129,9 @@ def main(wheel: Path) -> None:
         base = Environment(Path(folder) / "base")
         base.install(str(wheel))
         commands = base.run(f"-c {COMMANDS}").stdout.split("\n")[:-1]
-        for words in (f"-c {FILES}", f"-c {readme[1]}", "--version", *(f"{name} --help" for name in commands)):
+        always = [f"-c {FILES}", f"-c {readme[1]}", *ALWAYS, *(f"{name} --help" for name in commands)]
+        for words in always:
             base.works(words)
-        base.works(f"{SELECT} z.npy --format csv")
         for words, extra in NEEDS.items():
             done = base.run(words)
             one_line = words.startswith("-c ") or (done.returncode == 2 and "Traceback" not in done.stderr)
@@ -114,7 +141,7 @@ def main(wheel: Path) -> None:
         for extra, programs in WORKS.items():
             with_extra = Environment(Path(folder) / extra, base)
             with_extra.install(f"{wheel}[{extra}]")
-            for words in (f"-c {FILES}", f"-c {readme[1]}", *programs):
+            for words in (*always, *programs):
                 with_extra.works(words)
             print(f"[{extra}] alone: works")
 
