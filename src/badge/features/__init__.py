@@ -1,6 +1,6 @@
 """Features: what the samplers see of a pool. Gradient embeddings stay factored, g = a ⊗ h.
 
-The gradient of the cross-entropy at the hallucinated label ŷ = argmax p with respect to the output layer's weights is
+The gradient of the cross-entropy at the guessed class ŷ = argmax p with respect to the output layer's weights is
 g = a ⊗ h with a = p − e_ŷ (equation 1 of the paper), so that
 
     ⟨g_i, g_j⟩ = ⟨a_i, a_j⟩ ⟨h_i, h_j⟩        ‖g_i − g_j‖² = ‖g_i‖² + ‖g_j‖² − 2 ⟨g_i, g_j⟩

@@ -173,7 +173,7 @@ def residual(p: Tensor, multilabel: bool = False) -> Tensor:
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
-    """Gradients of the cross-entropy at the hallucinated label with respect to the output layer, factored.
+    """Gradients of the cross-entropy at the guessed class with respect to the output layer, factored.
 
     The paper's g_x (section 3); by its proposition 1 ‖g_x‖ is the smallest gradient norm over all labels, so a large
     one is uncertainty that no label can explain away. `bias=True` appends the gradient of the output bias.

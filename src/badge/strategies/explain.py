@@ -79,7 +79,7 @@ def explain(
     exclude: Any = None,
     seed: int | None = 0,
 ) -> Explanation:
-    """Why these picks: gradient norm, hallucinated label, confidence, distance to earlier picks, coverage.
+    """Why these picks: gradient norm, guessed class, confidence, distance to earlier picks, coverage.
 
     Args:
         outputs: what the model says about the pool, with probabilities and embeddings.

@@ -15,7 +15,7 @@ from badge.strategies.protocol import Picks, listed
 
 @listed("badge")
 def badge(outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None, bias: bool = False) -> Picks:
-    """BADGE (Ash et al. 2020, algorithm 1): k-means++ seeding on the gradients at the hallucinated labels.
+    """BADGE (Ash et al. 2020, algorithm 1): k-means++ seeding on the gradients at the classes that the model guesses.
 
     >>> import numpy as np
     >>> from badge import Outputs

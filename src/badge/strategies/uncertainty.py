@@ -132,7 +132,7 @@ class Power:
 
 
 def gradient_norm(outputs: Outputs) -> Tensor:
-    """The length of every hallucinated gradient, [N]."""
+    """The length of every gradient at the guessed class, [N]."""
     return gradient_embedding(outputs).sq_norms.sqrt()
 
 
