@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def test_the_oldest_versions_are_those_that_are_promised() -> None:
     assert [
         (name, low, pinned.get(name)) for name, low in bounds if not f"{pinned.get(name)}.".startswith(f"{low}.")
     ] == []
+
+
+def test_the_sdist_is_the_repository() -> None:
+    """Its tests read Dockerfile, examples and grids."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no clone")
+    tracked = {path.split("/")[0] for path in listed.stdout.splitlines()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    # hatch adds these two by itself
+    assert tracked - {".gitignore", "pyproject.toml"} == set(
+        project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    )
 
 
 def test_the_citation_has_the_day_of_the_release() -> None:
