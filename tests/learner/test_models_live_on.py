@@ -11,7 +11,7 @@ import pytest
 import badge
 from badge import journal
 from badge.errors import InputError
-from sixty import TRUTH, make
+from sixty import TRUTH, X, make
 from small_loop import Trainer
 
 
@@ -49,6 +49,13 @@ def test_too_few_labels_for_a_model_fall_back_to_uniform_picks(kind: str, tmp_pa
     learner.close()
     with make(path, **options) as again:
         assert len(again.pending) == 3
+
+
+def test_too_few_labels_for_a_model_fall_back_to_the_first_strategy() -> None:
+    options: dict[str, Any] = {"trainer": estimators()["calibrated"], "first": "kmeanspp", "embeddings": X}
+    learner = make(initial={int(np.argmax(c == TRUTH)): c for c in (0, 1)}, **options)
+    with pytest.warns(UserWarning, match="2 labels, the batch is picked by embeddings alone: ValueError"):
+        assert len(learner.ask(5)) == 5
 
 
 def test_xgboost_that_lacks_a_class() -> None:

@@ -189,7 +189,8 @@ class Work:
                     raise
                 why = error.__cause__ if isinstance(error, ModelError) and error.__cause__ is not None else error
                 reason = f"{type(why).__name__}: {in_short(why)}"
-                what = f"no model can be trained on {len(state.labeled)} labels, the batch is drawn uniformly"
+                how = "drawn uniformly" if self.first is None else "picked by embeddings alone"
+                what = f"no model can be trained on {len(state.labeled)} labels, the batch is {how}"
                 warnings.warn(f"{what}: {reason}", stacklevel=3)
         if outputs is None and not (learns and blind):
             self._check_embeddings()
