@@ -228,7 +228,7 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     shown = tables(load(FROZEN))
     budgets = numbers(shown["budgets"])
     order = [sorted(budgets, key=lambda name, i=i: -budgets[name][i]) for i in range(3)]
-    assert "`maxherding`, which asks no model, comes second at low and middle budgets" in words
+    assert "`maxherding`, which needs no model, is second at low and middle budgets" in words
     assert [names[1] == "maxherding" for names in order[:2]] == [True, True]
     assert "`bald` is among the last three at every budget" in words
     assert all("bald" in names[-3:] for names in order)
@@ -240,7 +240,7 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     assert "`power-marg`: ahead of `marg` in the mean at each budget" in words
     assert all(ours > theirs for ours, theirs in zip(budgets["power-marg"], budgets["marg"], strict=True))
     ahead, binary, sets = [], [], set()
-    assert "On `trec` nothing is ahead of uniform picks for certain" in words
+    assert "On `trec` nothing is significantly ahead of uniform picks" in words
     for lines in "\n".join(shown["data"]).split(" budgets:")[1:]:
         by_set = cells(lines.split("\n"))
         trec = [row[-1].split(" ± ") for name, row in by_set.items() if "±" in row[-1]]
@@ -253,11 +253,11 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     said = "from 10 to 77 classes: `uherding` is ahead of `badge` on each of these sets; on `trec`, with 6, it is not"
     assert said in words
     assert ahead == [sets - {"trec-minilm"}] * 3 and len(sets) == 6
-    said = "`bait-binary` is ahead of `badge` on banking77, cifar10 and svhn, and on trec it is below it at each"
+    said = "`bait-binary` is ahead of `badge` on banking77, cifar10 and svhn. On trec it is below `badge` at each budget"
     assert said in words
     assert all(found >= {name for name in ENCODED if name != "trec-minilm"} for found in binary[:2])
     assert not any("trec-minilm" in found for found in binary)
-    assert "the only two whose recall is above that of `rand` for certain on both sets" in words
+    assert "the only two whose recall is significantly above that of `rand` on both sets" in words
     sure = []
     for lines in "\n".join(shown["rare"]).split("rounds 4 to 19")[1:]:
         recall = {name: row[2].split(" ± ") for name, row in cells(lines.split("\n")).items() if "±" in row[-1]}
@@ -265,7 +265,7 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     assert len(sure) == 2 and set.intersection(*sure) == {"conf", "entropy"}
     firsts = cells(shown["cold"])
     header = firsts.pop("data set")
-    assert "`kmeanspp` is on no set better than `rand` for certain" in words
+    assert "`kmeanspp` is not significantly better than `rand` on any set" in words
     plain = [row[header.index("kmeanspp")].split() for name, row in firsts.items() if name != "---"]
     better = [float(cell[0]) > float(cell[2]) for cell in plain if "±" in cell]
     assert len(better) == 6 and not any(better)
@@ -277,9 +277,9 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
         after = {first: np.mean([first_number(row[header.index(first)]) for row in rows]) for first in header}
         assert after["maxherding"] > after["typiclust"] - 0.2
     batches = cells(shown["batches"])
-    assert "of nine strategies that were run `uherding` is the best or within half a point of the best" in words
+    assert "of nine strategies that were run, `uherding` is the best or within half a point of the best" in words
     assert "from 100 labels on, in batches of 10 or 100, `marg` is ahead" in words
-    assert "with batches of 100 and more and many classes `wkmeans`" in words
+    assert "With batches of 100 and more and many classes, `wkmeans`" in words
     for i, name in enumerate(batches["strategy"]):
         column = {of: first_number(row[i]) for of, row in batches.items() if row[i][1:2].isdigit()}
         if name.endswith(("B = 100", "B = 500")):
