@@ -157,9 +157,9 @@ def by_budget(found: Curves, first: str = FIRST) -> list[str]:
         rows.append((-total, [f"`{name}`", *cells]))
     sets = sorted({data for data, _ in pairs})
     return [
-        f"First batch by `{first}`; {len(sets)} data sets ({', '.join(sets)}), {len(pairs)} pairs of data set and seed.",
-        "Points of test accuracy above `rand`: the mean over data sets ± the half-width of a 95 % t interval over data sets,",
-        f"and in brackets the number of the {len(pairs)} pairs in which the strategy is ahead of `rand`. Best first.",
+        f"First batch by `{first}`. {len(pairs)} pairs of data set and seed, from {len(sets)} data sets: {', '.join(sets)}.",
+        "A cell has the points of test accuracy above `rand`: the mean over data sets ± the half-width of a 95 % t interval",
+        f"over data sets. In brackets: in how many of the {len(pairs)} pairs the strategy is ahead of `rand`. Best first.",
         "",
         *table(["strategy", *columns], [row for _, row in sorted(rows)]),
         *_on_fewer_sets(columns, names),
@@ -178,7 +178,7 @@ def _on_fewer_sets(columns: dict[str, Gains], ranked_names: Sequence[str]) -> li
                 f"{_over_sets(of[name], pairs):+.1f} ({_over_sets(of[RULE[1]], pairs):+.1f})" for of in columns.values()
             ]
             rows.append([f"`{name}`", ", ".join(sorted({data for data, _ in pairs})), *cells])
-    words = f"Strategies that were not run on all of these sets, and in brackets `{RULE[1]}` in the same runs:"
+    words = f"These strategies were not run on all of these sets. In brackets: `{RULE[1]}` in the same runs."
     return ["", words, "", *table(["strategy", "data sets", *columns], rows)] if rows else []
 
 
@@ -416,8 +416,9 @@ def rule_lines(found: Curves) -> list[str]:
         return ["Not all sets have runs yet."]
     others = [f"`{first}`" for first in FIRSTS if (first, RULE[1]) in said.rules and first != RULE[0]]
     lines = [
-        f"The rule: first batch by `{RULE[0]}`, then `{RULE[1]}`. Tested on {', '.join(said.tested_on)};",
-        f"{' and '.join(LOOKED_AT)} were looked at before, and the two sets with rare classes are left out.",
+        f"The rule: `{RULE[0]}` picks the first batch, then `{RULE[1]}`. It is tested on {', '.join(said.tested_on)}.",
+        f"{' and '.join(LOOKED_AT)} are left out, because we looked at them before. The two sets with rare classes",
+        "are left out too.",
         f"{len(said.rules)} pairs of first batch and strategy have two seeds on every set; `{RULE[1]}` after another",
         f"first batch is {'among them after ' + ', '.join(others) if others else 'not among them'}.",
         "In the mean over these sets the rule is itself the best pair at each budget."
@@ -429,7 +430,7 @@ def rule_lines(found: Curves) -> list[str]:
         lines += [
             f"A search among the pairs on {' and '.join(LOOKED_AT)} would have chosen `{said.searched[0]}`,",
             f"then `{said.searched[1]}`, which is up to {said.off:.1f} points below the best on the others: two sets with",
-            "few seeds do not tell that many pairs apart.",
+            "few seeds are too little to tell so many pairs apart.",
         ]
     lines += _after_every_first(found, said)
     rows = [
@@ -442,8 +443,8 @@ def rule_lines(found: Curves) -> list[str]:
         "",
         *table(["budget", "best of all pairs, in the mean", "the rule is below it by (points)"], rows),
         "",
-        "On one data set there is always a pair that happens to be better. The points by which the rule is below the best",
-        f"of the {len(said.rules)} on each:",
+        "On a single data set another pair can be better by chance. A cell has the points by which the rule is below the",
+        f"best of the {len(said.rules)} pairs on that set.",
         "",
         *table(["data set", *BUDGETS], single),
     ]

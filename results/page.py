@@ -45,75 +45,81 @@ NOTHING = "No setting has two seeds of all seven strategies yet: nothing to comp
 #: What the table of variants says about the claims.
 WHY = (
     "- **Furthest-first.** On gradients it has the most diverse batch with the longest gradients on every model:",
-    "  a gradient that is far from all others is a long one. On penultimate embeddings, where `coreset` uses it,",
-    "  it has by far the smallest determinant and norm. So what the captions of figures 2 and 24 say fits",
-    "  furthest-first on penultimate embeddings and not on gradients, which they name. A comment in the paper's TeX",
-    "  source says gradients too, so why the figure differs cannot be told. Ours has the picks of a plain greedy loop",
-    "  (`tests/samplers/test_kcenter.py`). For the same reason conf does not have the longest gradients of all:",
-    "  furthest-first on gradients has.",
-    "- **The k-DPP.** With few labels its batches are more diverse than those of k-means++, and our curves end",
-    "  there (1,500 labels). With 5,000 labels and more on mnist the paper's pattern appears: smaller",
-    "  determinants and norms; on letter the two come level. Ten times the steps undo it. So the pattern is that",
-    "  of a chain that has not mixed after ⌊5 k ln k⌋ steps from a uniform set, in a pool with few informative",
-    "  points; it is not one of k-DPPs.",
-    "- **conf at −∞.** 1,855 of letter's 18,000 training rows equal another one. The model says the same of equal rows,",
-    "  so conf takes them together, and their Gram matrix is singular. In a run to 700 labels the five batches at −∞ held",
-    "  such copies, and the sixth held none.",
+    "  a gradient that is far from all others is a long one. On penultimate embeddings, which `coreset` uses, it has by far",
+    "  the smallest determinant and norm. So the captions of figures 2 and 24 fit furthest-first on penultimate embeddings.",
+    "  They do not fit furthest-first on gradients, which they name. A comment in the paper's TeX source says gradients too,",
+    "  so we cannot tell why the figure differs. Our furthest-first picks the same examples as a plain greedy loop",
+    "  (`tests/samplers/test_kcenter.py`). Furthest-first on gradients also has the longest gradients of all, so conf does",
+    "  not.",
+    "- **The k-DPP.** With few labels its batches are more diverse than those of k-means++. Our curves end there, at 1,500",
+    "  labels. With 5,000 labels and more on mnist the paper's pattern appears: smaller determinants and norms. On letter",
+    "  the two become level. With ten times the steps the pattern disappears. So its cause is not the k-DPP: in a pool with",
+    "  few informative points the chain has not mixed after ⌊5 k ln k⌋ steps from a uniform set.",
+    "- **conf at −∞.** 1,855 of letter's 18,000 training rows equal another row. The model has the same outputs for equal",
+    "  rows, so conf picks them together, and their Gram matrix is singular. In a run to 700 labels the five batches at −∞",
+    "  held such copies. The sixth batch held none.",
 )
 #: What the cells on frozen encoders are.
 FROZEN_SETUP = (
-    "A pretrained encoder is kept as it is and a linear head is trained on its embeddings: MiniLM (texts: trec,",
-    "banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn). Two sets have no encoder: letter's 16",
-    "columns and mnist's pixels are used as they are. A batch has as many examples as there are classes. There are twenty.",
-    "*Low* budgets are the three batches after the first, *middle* ones the next seven, *high* ones the last nine. In the",
-    "`rare` sets the rarest class has one example for every 100 of the most frequent one. A run is compared with `rand` of",
-    "the same first batch, data set and seed. With fewer than three seeds no interval is shown. The weights of the image",
-    "encoder come without a stated licence; neither encoder is shipped. [What follows from this](which-strategy.md).",
+    "A pretrained encoder is frozen: it stays as it is, and only a linear head is trained on its embeddings. The encoders",
+    "are MiniLM (texts: trec, banking77) and EfficientNet-Lite2 (images: 10,000 of cifar10 and of svhn). Two sets have no",
+    "encoder: letter's 16 columns and mnist's pixels are used as they are. A run has twenty batches, and a batch has as",
+    "many examples as there are classes. *Low* budgets are the three batches after the first, *middle* budgets the next",
+    "seven, *high* budgets the last nine. In the `rare` sets the rarest class has one example for every 100 of the most",
+    "frequent class. A run is compared with the run of `rand` that has the same first batch, data set and seed. With fewer",
+    "than three seeds no interval is shown. The weights of the image encoder come without a stated licence. badge ships",
+    "neither encoder. [Which strategy?](which-strategy.md) draws conclusions.",
 )
 FROZEN_SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "budgets": ("Accuracy above rand by budget", ()),
     "encoders": ("The same on the sets with an encoder", ()),
     "data": (
         "By data set",
-        ("Points above `rand`, mean over seeds ± the half-width of a paired 95 % t interval; the best in bold.",),
+        (
+            "A cell has the points above `rand`: the mean over seeds ± the half-width of a paired 95 % t interval. The best",
+            "of a column is in bold.",
+        ),
     ),
     "saved": (
         "Share of the labels that are needed",
         (
-            "The labels that reach `rand`'s final accuracy, as a share of the labels that `rand` needs. *Not reached* counts",
-            "as more than any number in the median.",
+            "How many labels a strategy needs for `rand`'s final accuracy, as a share of the labels that `rand` needs. In",
+            "the median, *not reached* counts as more than any number.",
         ),
     ),
     "cold": (
         "The first batch",
         (
-            "Accuracy after a uniform first batch, and points above it after one chosen by another strategy; in brackets the",
-            "number of seeds.",
+            "The column `rand` has the accuracy after a uniform first batch. The other columns have the points that another",
+            "first batch adds. The number of seeds is in brackets.",
         ),
     ),
     "firsts": (
         "What the first batch is worth later",
         (
-            "`uherding` goes on after each first batch: points above `uherding` after a uniform one, by budget; in brackets",
-            "the number of seeds.",
+            "`uherding` picks all batches after the first. A cell has the points above `uherding` after a uniform first",
+            "batch. The number of seeds is in brackets.",
         ),
     ),
-    "rare": ("Rare classes", ("Points above `rand`, best recall first.",)),
+    "rare": ("Rare classes", ("Cells have points above `rand`; the best recall is first.",)),
     "batches": (
         "Batch size",
-        ("From 100 to 1,100 labels in batches of B: points above `rand` over the whole curve; – was not run.",),
+        (
+            "These runs go from 100 to 1,100 labels in batches of B. A cell has the points above `rand`, averaged over the",
+            "whole curve; – means that the strategy was not run.",
+        ),
     ),
     "rule": ("A rule, fixed in advance and tested on other sets", ()),
     "published": (
         "Published numbers beside ours",
-        ("Points above BADGE; ours over the sets with an encoder.",),
+        ("Points of accuracy above BADGE. Ours are means over the sets with an encoder.",),
     ),
     "seconds": (
         "Seconds of a selection",
         (
-            "Medians, taken beside other work on two cores: orders of magnitude. The grid keeps products of pairs of rows",
-            "for `uherding`, `maxherding` and `probcover`, so their times here would mislead:",
-            "[the benchmarks](benchmarks.md) compare them within one run.",
+            "Medians. Other work ran on the two cores at the same time, so only orders of magnitude count. `uherding`,",
+            "`maxherding` and `probcover` are missing: the grid keeps products of pairs of rows for them, so their times",
+            "would mislead. [The benchmarks](benchmarks.md) compare them.",
         ),
     ),
 }
@@ -162,8 +168,8 @@ def frozen_tables(runs: Path = FROZEN, about: Path = ABOUT_FROZEN) -> dict[str, 
     return {
         **tables(results),
         "cells": [
-            f"{done:,} of {planned:,} planned runs ({where}) are in; the grid goes on. A run is one data set,",
-            "one first batch, one strategy and one seed. Its commits: [what was run](results.md#what-was-run).",
+            f"{done:,} of {planned:,} planned runs ({where}) are done. A run is one data set,",
+            "one first batch, one strategy and one seed. [What was run](results.md#what-was-run) lists the commits.",
         ],
         "made": [
             f"The runs on frozen encoders were made with these commits; version of the picks: {', '.join(said['picks'])}.",
@@ -239,7 +245,7 @@ def page_text(
             "",
             "![Learning curves of four settings](images/results-curves.png)",
             "",
-            "Means over the seeds that all strategies of a setting share, bands of one standard error.",
+            "Lines are means over the seeds that all strategies of a setting share. Bands are ± one standard error.",
             "",
             "## Who beats whom",
             "",
@@ -288,25 +294,25 @@ def page_text(
 def _summary(results: Results, statistics: Statistics | None, found: Sequence[Claim], frozen: bool) -> list[str]:
     """What a reader who has a minute takes away."""
     lines = [
-        "What active learning saved in our own runs, with every strategy. Two questions, with their answers below:",
+        "How many labels active learning saved in our own runs, for every strategy. There are two cases:",
         "",
     ]
     if frozen:
         lines += [
-            "- **A pretrained network that stays as it is, and few labels** (how most people label today):",
+            "- **A frozen pretrained network and few labels** (most people label this way today):",
             "  [accuracy above random labels](#accuracy-above-rand-by-budget). [Which strategy?](which-strategy.md) draws",
-            "  the conclusions.",
+            "  conclusions.",
         ]
     lines += ["- **A network trained as a whole, as in the paper behind badge**: [labels saved](#labels-saved),"]
     holds = sum(claim.verdict == "holds" for claim in found)
     lines += [
-        f"  [who beats whom](#who-beats-whom), and [the paper's {len(found)} claims](#the-papers-claims), of which",
-        f"  {holds} hold here.",
+        f"  [who beats whom](#who-beats-whom), and [the paper's {len(found)} claims](#the-papers-claims);",
+        f"  {holds} of them hold here.",
     ]
     return [
         *lines,
         "",
-        "`rand` is labels at random: what everything is compared with. [Every strategy](strategies.md) shows the others.",
+        "Everything is compared with `rand`, labels at random. [Every strategy](strategies.md) describes the others.",
     ]
 
 
@@ -331,9 +337,9 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         for verdict in ("holds", "does not hold", "cannot be told")
     }
     state = (
-        "All cells are in."
+        "All cells are done."
         if done == planned
-        else "The grid is still running; the page is made again as cells come in."
+        else "The other cells are still to run; this page is made again when they are done."
     )
     return [
         f"**{done} of {planned} planned cells** ({', '.join(f'[`{grid}`](../{grid})' for grid in about['grids'])}), in "
@@ -341,18 +347,22 @@ def _opening(results: Results, about: dict[str, Any], found: Sequence[Claim]) ->
         f"Of {len(found)} claims {counts['holds']} hold, {counts['does not hold']} do not, and "
         f"{counts['cannot be told']} cannot be told from these runs.",
         "",
-        "Every number and figure here comes from [`results/runs.csv.gz`](../results/runs.csv.gz) by `make results`; seconds",
-        "of selection come from runs by themselves (below).",
-        "A *cell* is one run: a data set, a network, a batch size (B), a strategy and a seed. A *setting* is the first",
-        "three.",
+        "The numbers and figures of this part come from [`results/runs.csv.gz`](../results/runs.csv.gz) by",
+        "`make results`. Two tables come from other runs: the [batches of samplers]"
+        "(#why-the-claims-about-batches-do-not-all-hold) and the [seconds of a selection](#what-selecting-takes).",
+        "A *cell* is one run: a data set, a network, a batch size (B), a strategy and a seed. A *setting* is a data set, a",
+        "network and a batch size.",
     ]
 
 
 def _by_setting(about: dict[str, Any]) -> list[str]:
     """Which settings are of which commits, as far as it was recorded."""
     known = about.get("by_setting", {})
-    parts = [f"{setting} is of {', '.join(f'`{commit}`' for commit in commits)}" for setting, commits in known.items()]
-    return [f"{'; '.join(parts)}; of older cells it was not recorded which commit made which."] if parts else []
+    parts = [
+        f"{setting} was made with {', '.join(f'`{commit}`' for commit in commits)}"
+        for setting, commits in known.items()
+    ]
+    return [f"{'; '.join(parts)}. For older cells the commit was not recorded one by one."] if parts else []
 
 
 def _commits(about: dict[str, Any]) -> str:
@@ -366,8 +376,9 @@ def _matrix(statistics: Statistics | None) -> list[str]:
     lines = [
         f"![Penalty matrix over {overall.settings} settings](images/results-penalty.png)",
         "",
-        "How much the row's strategy beats the column's: settings, by paired t-tests at the label budgets of the paper.",
-        "The last row is the column's average, lower is better. The averages by batch size and by network:",
+        "A cell says in how many settings the row's strategy beats the column's, by paired t-tests at the label budgets of",
+        "the paper. A strategy that wins at half of a setting's budgets gets 0.5 for it. The last row has the average of",
+        "each column; lower is better. The next tables have these averages by batch size and by network.",
     ]
     for title, by in (("batch size", "batch_size"), ("network", "model")):
         groups = {**stats.group_by(statistics.penalty, by), "all": overall}
@@ -390,9 +401,10 @@ def _saved(statistics: Statistics | None) -> list[str]:
     lines = [
         "![Labels needed for rand's final accuracy, as a share of rand's](images/results-saved.png)",
         "",
-        "Labels that a strategy needs for the accuracy that `rand` ends with, divided by what `rand` needs. In brackets the",
-        "95 % interval: Student's t on logarithms over the seeds, paired (five; three with ResNet, VGG and B = 10,000); of",
-        "the median a bootstrap over the data sets. The coverage is simulated in `tests/stats/test_intervals.py`.",
+        "A cell has the labels that a strategy needs for `rand`'s final accuracy, divided by the labels that `rand` needs.",
+        "In brackets is the 95 % interval: Student's t on the logarithms, over five paired seeds (three with ResNet, VGG and",
+        "B = 10,000). The interval of the median is a bootstrap over the data sets. `tests/stats/test_intervals.py`",
+        "simulates the coverage.",
         "",
     ]
     names = [entry.strategy for entry in saved.medians]
@@ -439,8 +451,8 @@ def _why(variants: Sequence[Variant]) -> list[str]:
         rows.append([f"{model[0]}, {model[1]:,}", *cells])
     seeds = len({row.seed for row in variants})
     return [
-        f"One MLP per row, trained on uniformly drawn labels; from each a batch of {BATCH} by each sampler. A cell has the",
-        f"log-determinant of the batch's Gram matrix and its mean gradient norm, mean ± standard error over {seeds} seeds",
+        f"A row is one MLP, trained on uniformly drawn labels. Each sampler picks a batch of {BATCH} from it. A cell has the",
+        f"log-determinant of the batch's Gram matrix and its mean gradient norm: mean ± standard error over {seeds} seeds",
         "([`results/variants.csv`](../results/variants.csv), by `python -m results variants`).",
         "",
         *table(["data, labels", *SAMPLERS], rows),
@@ -457,17 +469,17 @@ def _mean(values: Sequence[float]) -> str:
 
 def _times(times: Timed | None) -> list[str]:
     if times is None:
-        return ["There are no runs by themselves yet: those of the big table were made while other work was going on."]
+        return ["There are no runs by themselves yet: the runs of the big table shared the machine with other work."]
     rows, names = [], times.results.strategies
     for setting in times.results.settings:
         of = [by_seed(times.results, setting, name, "select_seconds") for name in names]
         rows.append([str(setting), *(f"{median(seconds.values()):.3g}" if seconds else "–" for seconds in of)])
     return [
-        "Seconds for a batch: the mean over the rounds of a run, and of that the median over the seeds. These runs",
+        "Seconds to select a batch: the mean over the rounds of a run, then the median over the seeds. These runs",
         f"([`results/times.csv.gz`](../results/times.csv.gz), by [`grids/timing.toml`](../grids/timing.toml) with "
         f"{_commits(times.about)}) had the",
-        "machine to themselves, one worker of one thread; the seconds in the big table were taken beside other work and",
-        "are not used here.",
+        "machine to themselves, with one worker of one thread. The runs of the big table shared the machine with other work,",
+        "so their seconds are not used here.",
         "",
         *table(["setting", *names], rows),
     ]
@@ -493,11 +505,11 @@ def _notes(results: Results) -> list[str]:
         "settings without label budgets",
     )
     lines = [
-        "- Curves end early, networks other than the MLP are narrow, and batch size 10,000 is there on mnist only: it",
-        "  is what two cores can do. The paper's own grid is `grids/paper.toml`.",
+        "- Two cores can do only a part of the paper's grid (`grids/paper.toml`). Curves end early, networks other than the",
+        "  MLP are narrow, and batch size 10,000 was run on mnist only.",
         "- The paper names an 11-layer VGG; `run.py` in the authors' repository builds VGG-16. Ours is VGG-11.",
-        "- Cells are from several commits (above). A cell is not made again because a commit is newer.",
-        "- Texts (`trec`, `banking77`) are not in the paper.",
+        "- Cells were made with several commits (above). A newer commit is no reason to make a cell again.",
+        "- The paper has no texts (`trec`, `banking77`).",
     ]
     notes = evaluate(results, [name for name in PAPER_STRATEGIES if name in results.strategies]).notes
     for topic in wanted:
@@ -509,8 +521,8 @@ def _notes(results: Results) -> list[str]:
 
 def _going_on(about: dict[str, Any]) -> list[str]:
     return [
-        "The first command runs the cells that are not in the table, by seed; the second adds the finished ones to it; the",
-        "third makes this page, its figures and the README's part.",
+        "The first command runs the cells that are not in the table, seed by seed. The second adds the finished cells to the",
+        "table. The third makes this page, its figures and the README's part.",
         "",
         "```sh",
         f"badge grid {' '.join(about['grids'])} --out runs/ --skip results/runs.csv.gz",

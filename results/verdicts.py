@@ -1,24 +1,24 @@
 """Verdicts on a claim of the paper, by rules that are stated and the same for all.
 
-Within a setting, the paper's paired t-test over the seeds (level 0.05) says who wins. Settings share data and seeds,
-so what is counted or drawn over settings is counted or drawn over *data sets*, each with all its settings:
+Within a setting, the paper's paired t-test over the seeds (level 0.05) says which strategy wins. Settings share data and
+seeds. So a test over settings counts or draws *data sets*, each with all its settings:
 
-- a claim about *who wins* holds where a one-sided sign test at level 0.05 over the data sets is for it, and does not
-  hold where the test is against it (five data sets of five are the least that decide); a data set is won by who wins
-  more of its settings;
-- a claim about *the lowest of several* holds where it is so in at least 95 % of 2,000 bootstrap draws of the data
-  sets, and does not hold where it is so in at most 5 %; under five data sets decide nothing. A tie is not the lowest.
-  Only settings and seeds that all seven strategies have are compared;
-- a claim about *a difference* holds, setting by setting, where the 95 % t interval over the seeds lies on its side
-  (for "the same": within one point of accuracy), and does not hold where one lies on the other; over five data sets
-  or more the sign test decides, as for who wins. Batches are compared round by round: a batch at −∞ is less diverse
-  than any other, and two are a tie;
-- a claim about *some rounds* holds where such rounds are there with more than one seed, and does not hold where no
-  round of two seeds or more is such;
-- a claim about *seconds* holds where it does with every seed in every setting (much higher: more than ten times), and
-  does not hold where it fails with every seed of one.
+- A claim about *which strategy wins* is decided by a one-sided sign test at level 0.05 over the data sets. It holds if the
+  test is for it, and does not hold if the test is against it. At least five data sets are needed to decide. A strategy
+  wins a data set if it wins more of its settings.
+- A claim about *the lowest of several* holds if it is true in at least 95 % of 2,000 bootstrap draws of the data sets. It
+  does not hold if it is true in at most 5 %. At least five data sets are needed to decide. A tie is not the lowest. Only
+  settings and seeds that all seven strategies have are compared.
+- A claim about *a difference* is decided setting by setting, by the 95 % t interval over the seeds. It holds if all
+  intervals lie on its side (for "the same": within one point of accuracy). It does not hold if one interval lies on the
+  other side. With five data sets or more the sign test decides. Batches are compared round by round. A batch at −∞ is less
+  diverse than any other; two such batches are a tie.
+- A claim about *some rounds* holds if there are such rounds with more than one seed. It does not hold if there are two
+  seeds or more and no such round.
+- A claim about *seconds* holds if it is true with every seed in every setting ("much higher": more than ten times). It
+  does not hold if it is false with every seed of one setting.
 
-Everything else cannot be told from these runs.
+In all other cases these runs cannot tell.
 """
 
 from __future__ import annotations
