@@ -253,7 +253,9 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     said = "from 10 to 77 classes: `uherding` is ahead of `badge` on each of these sets; on `trec`, with 6, it is not"
     assert said in words
     assert ahead == [sets - {"trec-minilm"}] * 3 and len(sets) == 6
-    said = "`bait-binary` is ahead of `badge` on banking77, cifar10 and svhn. On trec it is below `badge` at each budget"
+    said = (
+        "`bait-binary` is ahead of `badge` on banking77, cifar10 and svhn. On trec it is below `badge` at each budget"
+    )
     assert said in words
     assert all(found >= {name for name in ENCODED if name != "trec-minilm"} for found in binary[:2])
     assert not any("trec-minilm" in found for found in binary)
