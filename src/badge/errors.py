@@ -1,17 +1,17 @@
 """Every error that badge raises on purpose.
 
     BadgeError
-    ├── InputError (also ValueError)      an argument that cannot mean anything: k < 1, NaN, rows that do not sum to 1
-    │   ├── UnknownNameError              a strategy, data set or network that is not in its registry
-    │   └── NoCandidatesError             everything in the pool has a label: nothing is left to pick
-    ├── RankError (also ValueError)       a k-DPP asked for more points than the kernel has rank
-    ├── ModelError (also ValueError)      the output layer of a model cannot be found, or a model cannot be run
-    ├── DataError                         a data set that is missing, damaged or cannot be downloaded
-    ├── ClusterError                      a Ray cluster that cannot be reached, or has no node left
-    ├── JournalError                      a journal that is locked, damaged or belongs to another run
-    ├── ServerError                       a server that badge talks to is gone, or refuses what it is asked
-    ├── WriteError (also OSError)         a file, folder or standard output that cannot be written
-    └── MissingExtraError (ImportError)   an optional dependency is absent; the message names the extra to install
+    ├── InputError (also ValueError)      an argument is invalid: k < 1, NaN, rows that do not sum to 1
+    │   ├── UnknownNameError              the name of a strategy, data set or network is unknown
+    │   └── NoCandidatesError             in `badge select`: every example of the pool is excluded
+    ├── RankError (also ValueError)       k is above the rank of a k-DPP's kernel
+    ├── ModelError (also ValueError)      the output layer of a model cannot be found, or the model cannot run
+    ├── DataError                         a data set is missing or damaged, or cannot be downloaded
+    ├── ClusterError                      a Ray cluster cannot be reached, or has no node left
+    ├── JournalError                      a journal is locked or damaged, or belongs to another run
+    ├── ServerError                       a server that badge talks to cannot be reached, or refuses a request
+    ├── WriteError (also OSError)         a file, a folder or standard output cannot be written
+    └── MissingExtraError (ImportError)   an optional package is missing; the message names the extra to install
 
 Messages state the condition, the values, and the way out.
 """
@@ -39,13 +39,13 @@ def in_short(error: object, most: int = 200) -> str:
 
 
 class BadgeError(Exception):
-    """The root: `except badge.errors.BadgeError` catches everything that badge raises on purpose.
+    """The base class of every error that badge raises on purpose.
 
-    Its text is one line of bounded length.
+    Its message is one line of limited length.
 
     Args:
         args: the message.
-        in_python: a way out for programs, which the command line leaves out.
+        in_python: advice for programs, which the command line leaves out.
 
     >>> import badge
     >>> try:
@@ -61,7 +61,7 @@ class BadgeError(Exception):
 
     @property
     def plain(self) -> str:
-        """The text for people who do not program."""
+        """The message without the advice for programs."""
         text = super().__str__()
         return in_short(text, LONGEST) if text else ""
 
@@ -81,18 +81,18 @@ def _restored(kind: type[BadgeError], args: tuple[object, ...], state: dict[str,
 
 
 class InputError(BadgeError, ValueError):
-    """An argument that cannot mean anything."""
+    """An argument is invalid."""
 
 
 class UnknownNameError(InputError):
-    """A name that is not in its registry; the message says which known one is near.
+    """A name is unknown. The message suggests the nearest known name.
 
     Args:
-        kind: the kind of thing, e.g. "strategy".
-        name: what was asked for.
-        known: the names that there are.
-        own: how a user names their own.
-        aliases: other names that people type -> the known ones.
+        kind: what the name stands for, e.g. "strategy".
+        name: the unknown name.
+        known: the known names.
+        own: how users name their own.
+        aliases: {other name that people type: known name}.
 
     >>> print(UnknownNameError("network", "MLP", ["mlp", "vgg11"]))
     unknown network 'MLP': did you mean mlp? Known: mlp, vgg11
@@ -109,35 +109,35 @@ class UnknownNameError(InputError):
 
 
 class NoCandidatesError(InputError):
-    """Everything in the pool has a label: nothing is left to pick."""
+    """In `badge select`: every example of the pool is excluded, so none is left to pick."""
 
 
 class RankError(BadgeError, ValueError):
-    """A k-DPP was asked for more points than its kernel has rank."""
+    """k is above the rank of a k-DPP's kernel."""
 
 
 class ModelError(BadgeError, ValueError):
-    """A model whose output layer cannot be found, or that cannot be run on the pool."""
+    """The output layer of a model cannot be found, or the model cannot run on the pool."""
 
 
 class DataError(BadgeError):
-    """A data set that is missing, damaged or cannot be downloaded."""
+    """A data set is missing or damaged, or cannot be downloaded."""
 
 
 class ClusterError(BadgeError):
-    """A Ray cluster that cannot be reached, or has no node left."""
+    """A Ray cluster cannot be reached, or has no node left."""
 
 
 class JournalError(BadgeError):
-    """A journal that is locked, damaged or belongs to another run."""
+    """A journal is locked or damaged, cannot be written, or belongs to another run."""
 
 
 class ServerError(BadgeError):
-    """A server that badge talks to cannot be reached, or refuses what it is asked.
+    """A server that badge talks to (Label Studio) cannot be reached, or refuses a request.
 
     Args:
         message: one line.
-        passing: it may be back later.
+        passing: whether a later attempt may succeed.
     """
 
     def __init__(self, message: str, passing: bool = False) -> None:
@@ -146,16 +146,16 @@ class ServerError(BadgeError):
 
 
 class WriteError(BadgeError, OSError):
-    """A file, folder or standard output that cannot be written; nothing half-written stays under the final name."""
+    """A file, a folder or standard output cannot be written. No half-written file keeps the final name."""
 
 
 class MissingExtraError(BadgeError, ImportError):
-    """An optional dependency is absent.
+    """An optional package is not installed.
 
     Args:
-        what: what needs the package.
-        package: the absent package.
-        extra: the extra of badge-learn that brings it.
+        what: the feature that needs the package.
+        package: the missing package.
+        extra: the extra of badge-learn that installs it.
     """
 
     def __init__(self, what: str, package: str, extra: str) -> None:

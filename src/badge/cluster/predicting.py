@@ -53,29 +53,30 @@ def predict(
     address: str | None = None,
     **options: Unpack[ClusterOptions],
 ) -> Outputs:
-    """Probabilities and embeddings of every row, computed on a Ray cluster and written to `out`, part by part.
+    """Run a model over a pool on a Ray cluster, and write the probabilities and embeddings to `out`, in parts.
 
     Args:
         model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy.
-        dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
-        out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
-            interrupted continues: finished parts are not made again.
-        id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-        workers: most copies of the model; None: what the cluster has room for.
-        num_cpus: cores of each copy of the model, which are its threads too; None: 1.
-        num_gpus: GPUs of each copy; None: 1 where the cluster has some.
-        memory: bytes of each copy; None: none reserved.
-        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
+        dataset: a `ray.data.Dataset`, or any pool of `badge.predict`. All columns of a `ray.data.Dataset` except `id` and
+            labels are inputs.
+        out: a directory that all nodes can read and write, or the URL of a folder in an object store (`s3://bucket/pool`).
+            An interrupted call resumes: finished parts are kept.
+        id: the column with the ids of the rows, distinct whole numbers or texts. A `ray.data.Dataset` needs one.
+        workers: most copies of the model; None: as many as the cluster has room for.
+        num_cpus: cores, and threads, of each copy of the model; None: 1.
+        num_gpus: GPUs of each copy; None: 1 if the cluster has GPUs.
+        memory: bytes to reserve for each copy; None: none.
+        address: the address of the cluster. None: $RAY_ADDRESS, else a local instance, which is shut down afterwards.
         {options}
 
     Returns:
-        The outputs, memory-mapped.
+        `Outputs`, memory-mapped.
 
     Raises:
         ClusterError: the cluster cannot be reached, or has no node left.
-        ModelError: the model cannot be run on the rows.
+        ModelError: the model cannot run on the rows.
 
-    Row i of the outputs is row i of the data, and `ids[i]` its name.
+    Row i of the outputs is row i of the data, and `ids[i]` is its id.
 
     >>> import tempfile, torch
     >>> pool = {"input": torch.randn(100, 4), "photo": [f"{i}.jpg" for i in range(100)]}

@@ -41,31 +41,35 @@ def select_from(
     memory: int | None = None,
     address: str | None = None,
 ) -> NDArray[np.int64]:
-    """The picks of `badge.select_from`, bit for bit, from a pool on disk that a Ray cluster reads.
+    """Pick from outputs on disk, on a Ray cluster. The picks equal those of `badge.select_from`.
 
     Args:
-        outputs: what `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or its directory or URL; all nodes see it.
-        k: number of examples to pick.
-        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
-        seed: the same seed gives the same picks; None draws one.
-        labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
-        exclude: positions that have labels already, or a mask of them. They are never picked.
-        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
-        shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
-        num_cpus: cores (and threads) of each shard; None: 1, less where shards outnumber the cores; 0: none reserved.
-        num_gpus: GPUs that are reserved for each shard; None: none.
-        memory: bytes that are reserved for each shard; None: none.
-        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
+        outputs: the outputs that `badge.cluster.predict` or `badge.predict(..., out=)` wrote, or their directory or URL.
+            All nodes must be able to read it.
+        k: the number of examples to pick.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or a callable (outputs, k, rng,
+            labeled=None) -> positions.
+        seed: the same seed gives the same picks; None draws a new seed.
+        labeled: the outputs of the labelled examples, for strategies that use them.
+        exclude: positions that have labels already, or a mask of them. They are never picked. Without `labeled`, they are
+            the labelled examples.
+        bias: include the gradient of the output layer's bias (strategies on gradient embeddings).
+        shards: the number of actors that share the pool. The picks do not depend on it. None: one per core, fewer for a
+            small pool.
+        num_cpus: cores, and threads, of each shard. None: 1, or less if there are more shards than cores. 0: reserve none.
+        num_gpus: GPUs to reserve for each shard; None: none.
+        memory: bytes to reserve for each shard; None: none.
+        address: the address of the cluster. None: $RAY_ADDRESS, else a local instance, which is shut down afterwards.
 
     Returns:
-        k distinct positions, int64.
+        k distinct positions in the pool, int64, in pick order.
 
     Raises:
-        InputError: an argument cannot mean anything, or the strategy does not read blocks.
+        InputError: an argument is invalid, or the strategy does not declare `blocks`.
         ClusterError: the cluster cannot be reached, or has no node left.
 
-    k-means++, furthest-first and top-k work where the rows are, also in your own strategies. Everything else a strategy reads
-    block by block from here (kdpp all of its rows). One that does not declare that it reads blocks is refused.
+    k-means++, furthest-first and top-k run on the shards, also in your own strategies. Everything else is read in blocks to
+    this process (for kdpp: all rows). A strategy that does not declare `blocks` raises InputError.
 
     >>> import badge, tempfile, torch
     >>> out = badge.predict(torch.nn.Linear(4, 3), torch.randn(100, 4), out=tempfile.mkdtemp())
@@ -133,33 +137,37 @@ def select(
     workers: int | None = None,
     **options: Unpack[ClusterOptions],
 ) -> NDArray[np.int64]:
-    """`badge.cluster.predict` and `badge.cluster.select_from` in one: positions of the k rows to label next.
+    """Pick the k rows to label next: `badge.cluster.predict` and `badge.cluster.select_from` in one call.
 
     Args:
         model: a PyTorch or Hugging Face classifier, or a fitted scikit-learn estimator. Each worker has a copy.
-        dataset: a `ray.data.Dataset` (all columns but `id` and labels are inputs), or any pool of `badge.predict`.
-        k: number of rows to pick.
-        out: a directory that all nodes see, or the URL of a folder in an object store (`s3://bucket/pool`). A call that was
-            interrupted continues: finished parts are not made again.
-        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
-        seed: the same seed gives the same picks; None draws one.
-        labeled: the `Outputs` of the labelled examples, or a pool of them, which is predicted on this machine.
-        exclude: positions that have labels already, or a mask of them. They are never picked.
-        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
-        shards: actors that the pool is spread over, which no pick depends on; None: one per core, fewer for a small pool.
-        num_cpus: cores of each copy of the model and of each shard, which are its threads too; None: 1.
-        num_gpus: GPUs of each copy and of each shard; None: 1 for a copy where the cluster has some.
-        memory: bytes of each copy and of each shard; None: none reserved.
-        address: address of the cluster; None: $RAY_ADDRESS, else a local instance, shut down afterwards.
-        id: the column that names the rows (whole numbers or texts, all different); a `ray.data.Dataset` needs one.
-        workers: most copies of the model; None: what the cluster has room for.
+        dataset: a `ray.data.Dataset`, or any pool of `badge.predict`. All columns of a `ray.data.Dataset` except `id` and
+            labels are inputs.
+        k: the number of rows to pick.
+        out: a directory that all nodes can read and write, or the URL of a folder in an object store (`s3://bucket/pool`).
+            An interrupted call resumes: finished parts are kept.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or a callable (outputs, k, rng,
+            labeled=None) -> positions.
+        seed: the same seed gives the same picks; None draws a new seed.
+        labeled: the labelled examples, as `Outputs`, or as a pool that the model runs over on this machine.
+        exclude: positions that have labels already, or a mask of them. They are never picked. Without `labeled`, they are
+            the labelled examples.
+        bias: include the gradient of the output layer's bias (strategies on gradient embeddings).
+        shards: the number of actors that share the pool. The picks do not depend on it. None: one per core, fewer for a
+            small pool.
+        num_cpus: cores, and threads, of each copy of the model and of each shard; None: 1.
+        num_gpus: GPUs of each copy and of each shard; None: 1 for each copy if the cluster has GPUs, none for a shard.
+        memory: bytes to reserve for each copy and for each shard; None: none.
+        address: the address of the cluster. None: $RAY_ADDRESS, else a local instance, which is shut down afterwards.
+        id: the column with the ids of the rows, distinct whole numbers or texts. A `ray.data.Dataset` needs one.
+        workers: most copies of the model; None: as many as the cluster has room for.
         {options}
 
     Returns:
-        k distinct positions, int64.
+        k distinct positions in the pool, int64, in pick order.
 
     Raises:
-        InputError: an argument cannot mean anything, or the strategy does not read blocks.
+        InputError: an argument is invalid, or the strategy does not declare `blocks`.
         ClusterError: the cluster cannot be reached, or has no node left.
 
     >>> import tempfile, torch

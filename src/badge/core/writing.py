@@ -17,10 +17,10 @@ from badge.errors import WriteError
 
 
 def cache_folder() -> Path:
-    """The user's cache: `$XDG_CACHE_HOME/badge` where that is set, else the platform's place.
+    """The folder of the user's cache: `$XDG_CACHE_HOME/badge` if that variable is set, else the platform's default.
 
     Returns:
-        The folder, which need not exist yet.
+        The folder. It may not exist yet.
 
     >>> cache_folder().name
     'badge'

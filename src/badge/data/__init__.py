@@ -53,24 +53,24 @@ NAMES = list(_ABOUT)
 
 
 def load(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
-    """The data set `name`, from `$BADGE_DATA/<name>.npz`, the user's cache or its source, in this order.
+    """Load a data set by name, from `$BADGE_DATA/<name>.npz`, else from the user's cache, else from its source.
 
-    banking77 and trec are texts, from `<name>.jsonl.xz` in the first two places; they are not downloaded. Any other name
-    is a user's file in `$BADGE_DATA`, with the same arrays. Sets without a split are shuffled and split by `seed`, with one
-    row of each class in training first. `standardise=False` keeps the stored values.
+    banking77 and trec are texts: they are read from `<name>.jsonl.xz` in the first two places, and never downloaded. You
+    can put your own `<name>.npz` into `$BADGE_DATA`, with the same arrays. Sets without a split are shuffled and split by
+    `seed`; the training set then starts with one row of each class.
 
     Args:
-        name: a built-in set, or the name of a file in `$BADGE_DATA` without its ending.
-        seed: seed of the split, for sets that come without one.
-        standardise: bring the columns of tables to mean 0 and variance 1.
-        progress: draw a bar while downloading.
+        name: a name of `badge.data.NAMES`, or of a file in `$BADGE_DATA`, without its ending.
+        seed: the seed of the split, for sets without one.
+        standardise: scale the columns of tables, and the channels of images, to mean 0 and variance 1 on the training set.
+        progress: show a progress bar during a download.
 
     Returns:
-        A `Dataset`: training pool and test set.
+        A `Dataset`: the pool and the test set.
 
     Raises:
-        UnknownNameError: there is no such set.
-        DataError: it cannot be downloaded, or the file is damaged.
+        UnknownNameError: no data set has this name.
+        DataError: the data cannot be downloaded, or the file is damaged.
 
     >>> import badge
     >>> badge.data.load("digits")
@@ -125,20 +125,21 @@ def check_name(name: str) -> None:
 
 
 def resolve(name: str, seed: int = 0, standardise: bool = True, progress: bool = True) -> Dataset:
-    """The data set of a name, of a file (`load_file`), or of "package.module:load", which is called with the seed.
+    """Load a data set by its name, from a file (`load_file`), or by your own function.
 
     Args:
-        name: a name of `badge.data.NAMES`, a path, or "package.module:load".
-        seed: seed of the split, or for the caller's own function.
-        standardise: bring the columns of tables to mean 0 and variance 1.
-        progress: draw a bar while downloading.
+        name: a name of `badge.data.NAMES`, a path, or "package.module:load", a function of the seed that returns a
+            `Dataset`.
+        seed: the seed of the split, or the argument of your own function.
+        standardise: scale the columns of tables, and the channels of images, to mean 0 and variance 1 on the training set.
+        progress: show a progress bar during a download.
 
     Returns:
         A `Dataset`.
 
     Raises:
-        UnknownNameError: there is no such set.
-        DataError: the file is damaged or cannot be had.
+        UnknownNameError: no data set has this name.
+        DataError: the data cannot be downloaded or read.
 
     >>> resolve("digits").classes
     10

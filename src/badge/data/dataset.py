@@ -17,22 +17,22 @@ MOST_CLASSES = 10_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Training pool and test set. A user's `load(seed)` returns one of these.
+    """A pool and a test set. Your own `load(seed)` returns one.
 
     Args:
         X_train: the pool, [N, columns] for tables and [N, channels, height, width] for images.
-        y_train: its labels, whole numbers from 0.
+        y_train: the labels of the pool, whole numbers from 0.
         X_test: the test set.
-        y_test: its labels.
-        classes: number of classes.
-        name: for tables and legends.
-        class_names: the numbers where left out.
-        rows: rows of the complete set that were there; all where left out.
-        total: rows of the complete set.
-        lr: learning rate; where left out the paper's 0.001 for images and 0.0001 for tables.
+        y_test: the labels of the test set.
+        classes: the number of classes.
+        name: a name for tables and legends.
+        class_names: the names of the classes; default: their numbers.
+        rows: the number of rows that were available; default: all.
+        total: the number of rows of the complete set; default: `rows`.
+        lr: the learning rate; default: the paper's, 0.001 for images and 0.0001 for tables.
 
     Raises:
-        DataError: shapes, labels and classes do not go together.
+        DataError: shapes, labels and classes do not match.
 
     >>> import badge, numpy as np
     >>> x, y = np.zeros((4, 3)), [0, 1, 0, 1]
@@ -93,12 +93,12 @@ class Dataset:
 
     @property
     def complete(self) -> bool:
-        """Whether the file was the complete set."""
+        """Whether all rows of the complete set were available."""
         return self.rows == self.total
 
     @property
     def text(self) -> str:
-        """The part of the complete set that was there, e.g. "20,000 of 50,000"."""
+        """How many rows were available, e.g. "20,000 of 50,000"."""
         return f"{self.rows:,} of {self.total:,}"
 
 

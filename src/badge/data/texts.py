@@ -115,23 +115,25 @@ def load_file(
     encode: Callable[[list[str]], Array] | None = None,
     standardise: bool = True,
 ) -> Dataset:
-    """A file as a data set. Texts become vectors by `encode`, else by TF-IDF and SVD fitted on the training texts.
+    """Load your own file as a data set.
 
-    A column "split" of train and test decides what is held out; without one, a fifth is drawn by `seed`.
+    Texts become vectors by `encode`, else by TF-IDF and SVD, fitted on the training texts. A column "split" with the values
+    train and test defines the test set. Without one, `seed` draws a fifth of the rows.
 
     Args:
         name: the path of a csv, tsv, jsonl, xlsx or parquet file.
-        seed: seed of the split.
-        text: the column of texts; None: the only one that holds any, or else the features are numbers.
-        label: the column of labels; None: "label".
-        encode: texts -> [n, D].
-        standardise: bring the columns of numbers to mean 0 and variance 1.
+        seed: the seed of the split.
+        text: the name of the column of texts. None: "text", if there is one; else all other columns are features and hold
+            numbers.
+        label: the name of the column of labels; None: "label".
+        encode: a function of a list of texts that returns their vectors [n, D].
+        standardise: scale columns of numbers, and the vectors of `encode`, to mean 0 and variance 1 on the training set.
 
     Returns:
         A `Dataset`.
 
     Raises:
-        DataError: the file cannot be read, or has no such column.
+        DataError: the file cannot be read, or a column is missing.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -52,18 +52,18 @@ Notify = Callable[[int, int, float], None]
 
 
 def run_cell(cell: Cell, folder: Path, notify: Notify = lambda labels, total, accuracy: None) -> None:
-    """Run a cell to its end, from wherever its journal stops.
+    """Run a cell, or resume it from its journal.
 
-    With more `labels` than before it goes on, with the same bits as if it had been asked for that number at once.
+    You can run a finished cell again with more `labels`. The results are the same, bit for bit, as those of one longer run.
 
     Args:
-        cell: what to run.
-        folder: where its journal is.
-        notify: called with (labels, labels at the end, test accuracy) after each round.
+        cell: the settings of the run.
+        folder: the folder of its journal.
+        notify: a function that is called after each round, with (labels, labels at the end, test accuracy).
 
     Raises:
-        JournalError: the journal is of another cell, damaged or in use.
-        DataError: the data cannot be had.
+        JournalError: the journal is damaged, in use, or belongs to other settings.
+        DataError: the data cannot be loaded.
 
     >>> import tempfile
     >>> from badge import stats

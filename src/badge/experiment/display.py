@@ -23,11 +23,11 @@ EVERY = 10.0
 
 
 class Display:
-    """Follows cells from `round` and `ended`; a context manager around the whole run.
+    """Shows the progress of cells. It is a context manager around the whole run.
 
     Args:
-        cells: all that will run.
-        console: a console of rich; None: standard error.
+        cells: all cells that will run.
+        console: a `rich.console.Console`; None: one on standard error.
     """
 
     def __init__(self, cells: Sequence[Cell], console: Console | None = None) -> None:
@@ -48,13 +48,13 @@ class Display:
             self.live.stop()
 
     def round(self, cell: Cell, labels: int, total: int, accuracy: float) -> None:
-        """A cell has trained a model.
+        """Show that a cell has trained a model.
 
         Args:
-            cell: which one.
-            labels: so far.
-            total: labels at its end.
-            accuracy: on the test set.
+            cell: the cell.
+            labels: its number of labels so far.
+            total: its number of labels at the end.
+            accuracy: the accuracy on the test set.
         """
         self.running[cell] = (labels, total, accuracy)
         if not self.live and time.monotonic() - self.spoken > EVERY:
@@ -62,11 +62,11 @@ class Display:
             self._say(f"{self.done} of {self.total} cells, {self.left()}: {now}")
 
     def ended(self, outcome: Outcome, skipped: bool = False) -> None:
-        """A cell has ended, well or not, or was finished already.
+        """Show that a cell has ended, has failed, or was finished before.
 
         Args:
             outcome: how the cell ended.
-            skipped: it was finished before.
+            skipped: whether it was finished before.
         """
         numbers = self.running.pop(outcome.cell, None)
         self.done += 1
@@ -79,7 +79,7 @@ class Display:
         self._say(f"[{self.done}/{self.total}] {outcome.cell.name}: {how}")
 
     def left(self) -> str:
-        """The time left, from the share of the work done since the start; cells that were finished before do not count."""
+        """The estimated time left. Cells that were finished before do not count."""
         under_way = sum(labels / total for labels, total, _ in self.running.values())
         done, work = self.done - self.skipped + under_way, self.total - self.skipped
         if done <= 0 or done < min(1.0, 0.05 * work):  # the start of the processes would count for too much

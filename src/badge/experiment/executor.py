@@ -25,7 +25,7 @@ OnRound = Callable[[Cell, int, int, float], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell that has ended: well (`error` None), or with an error in one line and where it came from."""
+    """How a cell ended: `error` is None, or an error in one line with its traceback in `details`."""
 
     cell: Cell
     error: str | None = None
@@ -33,13 +33,13 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Maps `run` over cells, in any order and place. A cell that fails gives an outcome too."""
+    """Runs cells: `map` calls `run` for each, in any order and place, and yields an outcome for each, failed ones too."""
 
     def map(self, run: Run, cells: Sequence[Cell], on_round: OnRound) -> Iterator[Outcome]: ...
 
 
 class Serial:
-    """One cell after another, in this process.
+    """Runs one cell after another, in this process.
 
     >>> def full(cell, notify):
     ...     raise OSError("the disk is full")
@@ -54,15 +54,15 @@ class Serial:
 
 
 class Processes:
-    """Cells in `workers` processes of this machine, each used for many cells. If one dies, one cell fails.
+    """Runs cells in several processes of this machine. If a process dies, only its cell fails.
 
-    Processes are spawned, not forked: a fork of a process with busy threads can hang.
+    Processes are spawned, not forked, because a fork of a process with busy threads can hang.
 
     Args:
-        workers: number of processes.
+        workers: the number of processes.
 
     Raises:
-        InputError: `workers` is not a whole number from 1.
+        InputError: `workers` is not a whole number of at least 1.
 
     >>> Processes(workers=4).workers
     4

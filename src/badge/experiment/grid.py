@@ -81,29 +81,30 @@ def held(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Cell:
-    """The settings of one run; everything that its picks and accuracies depend on, besides the machine.
+    """The settings of one run: everything that its picks and accuracies depend on, except the machine.
 
     Args:
-        data: a name of `badge.data.NAMES`, a file, "package.module:load", or a `Dataset`.
+        data: a name of `badge.data.NAMES`, a path, "package.module:load", or a `Dataset`.
         model: "mlp", "resnet18", "vgg11", "linear", or "package.module:function".
-        strategy: a name, "package.module:function", a function, a `functools.partial` of one, or an object that keeps the
-            arguments of its class as attributes of the same names.
-        batch_size: labels per round.
-        initial: labels of the first round.
-        labels: number at which the run ends; None: the end of the pool, at most 50,000.
-        seed: seed of everything that is drawn.
-        threads: number of threads; the last bits depend on it.
-        width: width of the network; None: its default.
-        lr: learning rate; None: the paper's for that kind of data.
-        max_epochs: most epochs of one training; None: the trainer's default.
-        raw: keep the features of tables unscaled.
-        text: the column of texts, where `data` is a file.
-        label: the column of labels, where `data` is a file.
-        encoder: "hf:…", which turns the texts into vectors.
-        first: "typiclust" or "kmeanspp" picks the initial labels, from these vectors or from the features; None draws them.
+        strategy: a name, "package.module:function", a function, a `functools.partial` of one, or an object that stores the
+            arguments of its constructor as attributes with the same names.
+        batch_size: the number of labels per round.
+        initial: the number of labels of the first round.
+        labels: the number of labels at the end of the run; None: the whole pool, at most 50,000.
+        seed: the seed of everything random.
+        threads: the number of threads. The last bits of the results depend on it.
+        width: the width of the network; None: its default.
+        lr: the learning rate; None: that of the data set, by default the paper's.
+        max_epochs: most epochs per training; None: the trainer's default.
+        raw: do not standardise the features.
+        text: the name of the column of texts, if `data` is a file.
+        label: the name of the column of labels, if `data` is a file.
+        encoder: "hf:…", a pretrained encoder that turns the texts into vectors.
+        first: the strategy that picks the first round, from the vectors or features: "typiclust", "kmeanspp" or another
+            cold start. None: draw uniformly.
 
     Raises:
-        InputError: a setting cannot mean anything, or goes only with others.
+        InputError: a setting is invalid, or does not go with the others.
 
     >>> Cell("letter", "mlp", "badge", batch_size=100).name
     'letter-mlp-b100-badge-s0'
@@ -147,23 +148,23 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of the journal; characters that a file name should not have, such as `:`, become `_`."""
+        """The name of the journal. Characters that do not belong in a file name, such as `:`, become `_`."""
         first = () if self.first is None else (f"first_{self.first}",)
         parts = (self.data, self.model, f"b{self.batch_size}", self.strategy, *first, f"s{self.seed}")
         return "-".join(re.sub(r"[^\w.-]", "_", part) for part in parts)
 
     @property
     def shown_model(self) -> str:
-        """The model as tables name it."""
+        """The name of the model in tables."""
         return shown_model(self.model, self.first)
 
 
 def journal_path(cell: Cell, folder: Path) -> Path:
-    """Where the journal of a cell is.
+    """The path of the journal of a cell.
 
     Args:
         cell: the settings of the run.
-        folder: where the journals are.
+        folder: the folder of the journals.
 
     Returns:
         `<data>-<model>-b<batch>-<strategy>-s<seed>.jsonl` in the folder.
@@ -182,16 +183,16 @@ PLAIN = tuple(field.name for field in fields(Cell) if field.name not in (*AXES, 
 
 
 def read_grid(path: str | Path) -> list[Cell]:
-    """The cells of a grid file.
+    """Read the cells of a grid file.
 
     Args:
         path: a TOML file.
 
     Returns:
-        The cells, in the order in which they are run.
+        The cells, in the order in which they run.
 
     Raises:
-        InputError: a key or a value is wrong.
+        InputError: a key or a value is invalid.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -221,18 +222,18 @@ def read_grids(paths: Sequence[str | Path]) -> list[Cell]:
 
 
 def cells_of(settings: Mapping[str, Any]) -> list[Cell]:
-    """The cells of a grid, without repeats: by seed, and within a seed in the order of the file, strategies innermost.
+    """The cells of a grid, without repeats: by seed, then in the order of the file, with strategies innermost.
 
-    So whenever a grid is stopped, the cells that it has finished can be compared in pairs.
+    This order keeps the finished cells of a stopped grid comparable, seed by seed.
 
     Args:
-        settings: the keys of a grid file.
+        settings: the keys and values of a grid file.
 
     Returns:
-        The cells, in the order in which they are run.
+        The cells, in the order in which they run.
 
     Raises:
-        InputError: a key or a value is wrong.
+        InputError: a key or a value is invalid.
 
     >>> grid = {"seeds": 2, "batch_size": 100, "data": "digits", "model": "mlp", "strategy": ["badge", "rand"]}
     >>> [(cell.seed, cell.strategy) for cell in cells_of(grid)]

@@ -36,19 +36,19 @@ WAY_OUT = f"put the old one back, or {ANOTHER}"
 
 
 def finished(cell: Cell, folder: Path) -> bool:
-    """Whether the cell's journal ends in an `end` event; a journal of other settings is an error.
+    """Whether a run is finished: its journal ends with an `end` event.
 
-    Reads the first line and the last: a grid has a thousand journals of a megabyte.
+    Only the first and the last line are read, because a grid may have a thousand journals of a megabyte each.
 
     Args:
         cell: the settings of the run.
-        folder: where the journals are.
+        folder: the folder of the journals.
 
     Returns:
-        True where it does.
+        True if the run is finished.
 
     Raises:
-        JournalError: the journal is of another cell.
+        JournalError: the journal belongs to other settings.
 
     >>> from badge.experiment import Cell
     >>> finished(Cell("digits", "mlp", "rand", batch_size=50), Path("no such folder"))

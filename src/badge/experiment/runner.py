@@ -28,21 +28,22 @@ def _run_in(folder: Path, cell: Cell, notify: Notify) -> None:
 def run_cells(
     cells: Sequence[Cell], folder: str | Path, executor: Executor | None = None, display: Display | None = None
 ) -> list[Outcome]:
-    """Run all cells that are not finished; the outcomes of those that failed.
+    """Run all cells that are not finished yet.
 
-    Data sets are loaded here first: a download happens once, and one that cannot be had fails its cells at once.
+    Data sets are first loaded in this process, so each is downloaded only once. If one cannot be loaded, its cells fail at
+    once.
 
     Args:
-        cells: what to run.
-        folder: where the journals are.
-        executor: `Serial()`, `Processes(n)` or one's own; None: one after another in this process.
-        display: what shows the progress; None: one on standard error.
+        cells: the settings of the runs.
+        folder: the folder of the journals.
+        executor: `Serial()`, `Processes(n)` or your own; None: `Serial()`, one cell after another in this process.
+        display: a `Display` that shows the progress; None: a new one on standard error.
 
     Returns:
-        The outcomes of cells that failed; [] when all went well.
+        The outcomes of the cells that failed; [] if none did.
 
     Raises:
-        BadgeError: all cells are of one data set, which cannot be had.
+        BadgeError: all cells use one data set, and it cannot be loaded.
 
     >>> import io, tempfile
     >>> from rich.console import Console

@@ -26,10 +26,10 @@ class Dense(Features):
     """Plain vectors [N, D] with the interface of gradient embeddings.
 
     Args:
-        matrix: [N, D], numpy or torch; memory-mapped arrays stay on disk.
+        matrix: [N, D], numpy or torch. Memory-mapped arrays stay on disk.
 
     Raises:
-        InputError: it is not a matrix of finite numbers.
+        InputError: the argument is not a matrix of finite numbers.
 
     >>> import badge
     >>> badge.Dense([[0.0, 0.0], [3.0, 4.0]]).sq_norms.tolist()
@@ -56,10 +56,10 @@ class Dense(Features):
 
     @classmethod
     def embeddings(cls, outputs: Outputs) -> Dense:
-        """The embeddings of outputs, with their norms where these are known.
+        """The embeddings of outputs as vectors.
 
         Args:
-            outputs: what a model says about a pool.
+            outputs: the model's outputs for a pool.
         """
         self = cls.trusted(outputs.embeddings)
         self.norms = outputs.norms
@@ -97,12 +97,12 @@ def unit_rows(rows: RowSource) -> Dense:
 
 
 class Factored(Features):
-    """Gradient embeddings g_i = a_i ⊗ h_i; `bias=True` puts a 1 behind h: the gradient of the output bias.
+    """Gradient embeddings g_i = a_i ⊗ h_i, kept as their two factors.
 
     Args:
-        a: [N, C], what the loss does to the scores: p − e_ŷ for BADGE.
+        a: [N, C], the gradient of the loss with respect to the scores: p − e_ŷ for BADGE.
         h: [N, D], the input of the output layer.
-        bias: put a 1 behind each h, for the gradient of the output layer's bias.
+        bias: append a 1 to each h, which adds the gradient of the output layer's bias.
 
     Raises:
         InputError: the numbers of rows differ, or a number is not finite.
@@ -144,7 +144,7 @@ class Factored(Features):
 
     @property
     def h(self) -> Tensor:
-        """Penultimate embeddings (with the constant 1 where `bias`), [N, D]."""
+        """Penultimate embeddings, [N, D], with the constant 1 appended if `bias` is set."""
         return self.rows(slice(None)).factors[1]
 
     def __getitem__(self, ids: Any) -> Factored:
@@ -173,20 +173,20 @@ def residual(p: Tensor, multilabel: bool = False) -> Tensor:
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
-    """Gradients of the cross-entropy at the guessed class with respect to the output layer, factored.
+    """Gradient embeddings: gradients of the loss at the guessed class with respect to the output layer.
 
-    The paper's g_x (section 3); by its proposition 1 ‖g_x‖ is the smallest gradient norm over all labels, so a large
-    one is uncertainty that no label can explain away. `bias=True` appends the gradient of the output bias.
+    This is the paper's g_x (section 3), for the cross-entropy. By proposition 1, ‖g_x‖ is the smallest gradient norm over
+    all labels: if it is large, the gradient is large whatever the true label is.
 
     Args:
-        outputs: probabilities and embeddings of a pool.
+        outputs: the probabilities and embeddings of a pool.
         bias: append the gradient of the output layer's bias.
 
     Returns:
-        The two factors of every gradient; `as_matrix()` multiplies them out, [N, C·D].
+        `Factored`: the two factors of every gradient. `as_matrix()` multiplies them, [N, C·D].
 
     Raises:
-        InputError: the outputs hold no probabilities or no embeddings.
+        InputError: the outputs have no probabilities or no embeddings.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.6, 0.4]], embeddings=[[1.0, 2.0]])

@@ -27,14 +27,14 @@ from badge.journal.snapshot import STATE, KeptState, Records, read_snapshot, wri
 
 
 class Journal:
-    """A journal that is open for appending; nobody else can open it for appending before `close`.
+    """A journal, open for appending. It is locked until `close`.
 
-    `records` holds the events of the file; line n is `records[n - 1]`. With `sync=False` an append survives the death of the
-    process, but a crash of the machine only after the next `sync()`: for what can be computed again. Then no file beside it
-    (`last.py`) shows when lines are missing at the end.
+    `records` holds the events; line n is `records[n - 1]`. With `sync=False`, an append survives the end of the process. It
+    survives a crash of the machine only after the next `sync()`, and lines that are missing at the end are not detected.
+    Use this for results that you can compute again.
 
-    A journal belongs to the process that opened it. Appending in a child (`os.fork`) is an error, and so it is when another
-    program has replaced, deleted or changed the file. Threads may share a journal.
+    A journal belongs to the process that opened it. Appending raises an error in a forked child, and after another program
+    has replaced, deleted or changed the file. Threads may share a journal.
 
     Args:
         path: the file; a missing folder is made.
@@ -104,13 +104,13 @@ class Journal:
             warnings.warn(said, stacklevel=2)
 
     def append(self, *records: Record) -> None:
-        """Write the events, one line each, and sync them to disk; if that fails nothing of them is kept.
+        """Append events, one line each, and sync them to disk. If that fails, none of them is kept.
 
         Args:
-            records: events of `badge.journal.events`.
+            records: events, of types in `badge.journal.events`.
 
         Raises:
-            JournalError: nothing was written.
+            JournalError: the events cannot be written.
         """
         self.check_writable()
         with self._lock():
@@ -153,10 +153,10 @@ class Journal:
                 self.records.cool(self._end)
 
     def settle(self) -> None:
-        """Bring `records` in line with the file where an append was interrupted: what is there counts.
+        """Update `records` from the file after an interrupted append. Complete lines in the file count.
 
         Raises:
-            JournalError: the file cannot be read or cut.
+            JournalError: the file cannot be read or truncated.
         """
         with self._lock():
             if (self._intent is None and self._cut is None) or self._fd < 0 or os.getpid() != self._pid:
@@ -199,10 +199,10 @@ class Journal:
             write_last(self._place, Last(self._first, len(self.records), digest(line)))
 
     def check_writable(self) -> None:
-        """Refuse another process than the one that opened it, and a journal that is closed.
+        """Check that the journal is open, and that this process opened it.
 
         Raises:
-            JournalError: it is one of these.
+            JournalError: the journal is closed, or another process opened it.
         """
         if os.getpid() != self._pid:
             forked = f"this is process {os.getpid()}, a fork of it: nothing was written; tell in the process that asked"
@@ -229,10 +229,10 @@ class Journal:
             raise JournalError(f"{changed}; {consequence}: {way_out}")
 
     def sync(self) -> None:
-        """Wait until everything that was appended is on disk.
+        """Wait until everything appended is on disk.
 
         Raises:
-            JournalError: the disk refuses it.
+            JournalError: the disk reports an error.
         """
         with _said(f"cannot write to the journal {self.path}"):
             os.fsync(self._fd)
@@ -242,7 +242,7 @@ class Journal:
         return self._fd < 0
 
     def close(self) -> None:
-        """Release the file and its lock; closing twice does nothing."""
+        """Close the file and release its lock. Closing twice does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             if self._cut is not None and os.getpid() == self._pid:
@@ -265,7 +265,7 @@ class Journal:
 
 
 class InMemory:
-    """What a learner without a journal writes to: the calls of a journal, and nothing is on disk.
+    """A journal in memory, for a learner without a file.
 
     >>> from badge.journal.events import Release
     >>> journal = InMemory()

@@ -130,13 +130,13 @@ def parse(data: bytes, path: str | os.PathLike[str], last: Last | str | None = N
 
 
 def read(path: str | os.PathLike[str]) -> list[Event]:
-    """The events of a journal, without locking it. A torn last line is left out with a warning.
+    """Read the events of a journal, without a lock. An incomplete last line is left out, with a warning.
 
     Args:
-        path: the journal.
+        path: the file of the journal.
 
     Returns:
-        A dict per line, in order.
+        One dict per line, in order.
 
     Raises:
         JournalError: a line is damaged or missing.
@@ -156,10 +156,10 @@ def read(path: str | os.PathLike[str]) -> list[Event]:
 
 
 def records_of(path: str | os.PathLike[str]) -> list[Record]:
-    """The events of a journal, as types of `badge.journal.events`.
+    """Read the events of a journal, as types of `badge.journal.events`.
 
     Args:
-        path: the journal.
+        path: the file of the journal.
 
     Returns:
         One record per line, in order.

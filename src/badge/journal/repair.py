@@ -43,7 +43,7 @@ def rewrite(file: Path, lines: Sequence[bytes], last: bool = True) -> None:
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair did: the number of events kept, the lines that it could not save, and the copy of the damaged file."""
+    """The result of a repair: the number of events kept, the numbers of the lines lost, and the copy of the damaged file."""
 
     kept: int
     lost: list[int]
@@ -57,19 +57,19 @@ class Repair:
 
 
 def repair(path: str | os.PathLike[str]) -> Repair:
-    """Keep every line that is sound, in the order of their numbers; the file as it was stays beside it.
+    """Repair a damaged journal: keep every sound line, and keep a copy of the damaged file beside it.
 
-    Lines that were doubled or moved find their place by their number. An event of kind `lost` stands in place of a line
-    that is missing or changed, so that the other lines keep their numbers. Labels told in a lost line must be told again.
+    Lines are sorted by their number, and doubled lines are removed. An event `lost` replaces each line that is missing or
+    changed, so the other lines keep their numbers. You must tell the labels of lost lines again.
 
     Args:
-        path: the journal.
+        path: the file of the journal.
 
     Returns:
-        A `Repair`: events kept, lines lost, and where the damaged file is now.
+        A `Repair`: the number of events kept, the lines lost, and the path of the damaged file.
 
     Raises:
-        JournalError: no line is sound, or another process has it open.
+        JournalError: no line is sound, or another process has the journal open.
 
     >>> import pathlib, tempfile
     >>> from badge.journal import Journal
@@ -125,19 +125,20 @@ def _kept_aside(file: Path, data: bytes) -> Path:
 
 
 def erase(path: str | os.PathLike[str], ids: Iterable[Id]) -> int:
-    """Erase these ids from a journal; the number of events that held one.
+    """Erase examples from a journal.
 
-    Events keep their numbers: one that only spoke of an erased id becomes `erased`, and an event of that kind at the end says
-    how many examples went. Copies of the journal are not touched.
+    The journal is rewritten, and events keep their numbers. An event about erased examples only becomes `erased`, and an
+    event `erased` at the end holds the number of examples. Copies of the journal are not changed.
 
     Args:
-        path: the journal.
-        ids: what to erase.
+        path: the file of the journal.
+        ids: the ids to erase.
 
     Returns:
-        The number of events that held one of them.
+        The number of events that changed.
 
     Raises:
+        InputError: the journal holds none of these ids.
         JournalError: the journal is damaged, or another process has it open.
 
     >>> import pathlib, tempfile

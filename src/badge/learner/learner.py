@@ -38,32 +38,34 @@ from badge.training.fit import Trains
 
 
 class ActiveLearner:
-    """Asks for the labels that teach a model most, and takes them as they come.
+    """An active learning loop: it asks for labels, takes them in any order, and trains the model between batches.
 
     Args:
-        pool: a tensor, an array, a table, a list or a map-style Dataset. Labels that it carries are not looked at.
+        pool: a tensor, an array, a table, a list or a map-style Dataset. Labels in it are ignored.
         trainer: a `badge.Trainer`, a scikit-learn estimator, or any object with `fit(examples, labels, rng) -> model`;
             `labels` are whole numbers from 0.
-        classes: their number, or a list of names, which are then the labels to tell.
+        classes: the number of classes, or a list of their names. With names, the labels are these names.
         strategy: a name of `badge.strategies.NAMES`, or any callable (outputs, k, rng, labeled=None) -> positions.
-        seed: a whole number, or None, which draws one. Without it a journal goes on with its own, and a new one has 0.
-        initial: labels that exist already, {id: label}.
-        journal: a file; None keeps everything in memory.
-        ids: what examples are called where that is not their position: a sequence of texts or whole numbers, or the name of
-            the column of a table that holds them.
-        predict: `predict(model, pool) -> Outputs`, where `badge.predict` needs arguments, e.g.
+        seed: the same seed gives the same picks; None draws a new seed. By default an existing journal keeps its seed, and
+            a new one gets 0.
+        initial: labels that exist before the loop, {id: label}.
+        journal: the file to write the journal to; None keeps it in memory.
+        ids: the ids of the examples, texts or whole numbers: a sequence, or the name of a column of a table. None: their
+            positions in the pool.
+        predict: a function `predict(model, pool) -> Outputs`. Set it to pass options to `badge.predict`:
             `functools.partial(badge.predict, tokenizer=tokenizer)`.
-        on_event: called with every event after it is on disk.
-        multilabel: a label is a list of classes.
-        first: picks while there is no model, in place of a uniform draw: "typiclust", "kmeanspp" or another cold start.
-        embeddings: [N, D] of a pretrained model, for `first`; None: from a `Frozen` trainer.
+        on_event: a function that is called with every event, after it is on disk.
+        multilabel: an example may have any number of classes; its label is a list of them.
+        first: the strategy that picks while there is no model: "typiclust", "kmeanspp" or another cold start. None: draw
+            uniformly (with "auto" and embeddings: typiclust).
+        embeddings: embeddings [N, D] of a pretrained model, for `first`. None: those of a `Frozen` trainer.
 
     Raises:
-        InputError: an argument cannot mean anything.
-        JournalError: the journal is damaged, in use, or of another pool, strategy, seed or set of classes.
+        InputError: an argument is invalid.
+        JournalError: the journal is damaged, in use, or belongs to another pool, strategy, seed or list of classes.
 
-    With a `journal`, everything asked and told is on disk before `ask` and `tell` return, and a learner that opens the
-    same journal goes on with the same picks (docs/loop.md). Threads may share a learner.
+    With a `journal`, batches and labels are on disk before `ask` and `tell` return. A learner that opens the same journal
+    resumes with the same picks (docs/loop.md). Threads may share a learner.
 
     >>> import badge, numpy as np
     >>> from sklearn.linear_model import LogisticRegression
@@ -130,23 +132,23 @@ class ActiveLearner:
     # -- ask and tell --------------------------------------------------------------------------------------------
 
     def ask(self, k: int, people: int = 1, progress: bool = False, *, of: int | None = None) -> NDArray[Any]:
-        """The `k` ids to label next, in pick order, never one that is labelled, skipped or pending.
+        """Ask for the `k` ids to label next. Ids that are labelled, skipped or pending are never picked.
 
-        Before there are labels of two classes, or enough for a model, `first` picks the batch, or it is drawn uniformly;
-        `uniform_because` says why. Labels can be told while this trains.
+        While the labels are too few to train a model, or all of one class, `first` picks the batch, or it is drawn
+        uniformly. `uniform_because` gives the reason. Other threads can tell labels while this one trains.
 
         Args:
-            k: number of ids to ask for.
-            people: number of people who label each id.
-            progress: draw a progress bar on standard error.
+            k: the number of ids to ask for.
+            people: the number of people who label each id.
+            progress: show a progress bar on standard error.
             of: the old name of `people`.
 
         Returns:
-            `k` distinct ids; fewer where ids got a label while this trained.
+            `k` distinct ids in pick order; fewer if some were labelled or skipped during the training.
 
         Raises:
             InputError: fewer than `k` candidates are left.
-            JournalError: the journal cannot be written. Nothing was asked then.
+            JournalError: the journal cannot be written. The batch does not count as asked.
         """
         k, people, progress = whole(k, "k"), whole(people if of is None else of, "people"), flag(progress, "progress")
         with bar("train · predict · pick", 3, progress) as advance:
@@ -177,16 +179,17 @@ class ActiveLearner:
         by: str | None = None,
         unasked: bool = False,
     ) -> None:
-        """Take labels of pending ids: all of a batch, or some of it. A label that is known already has no effect.
+        """Record labels of pending ids, for a whole batch or part of it. Telling the same label again has no effect.
 
         Args:
-            ids: ids that were asked, or a dict {id: label}.
+            ids: ids that were asked for, or a dict {id: label}.
             labels: a label for each id: a class, or a list of classes with `multilabel=True`.
-            by: who labelled. If several people label an id, the majority counts.
-            unasked: also take labels of ids that were never asked.
+            by: the name of the person who labelled. If several people label an id, the majority decides.
+            unasked: accept labels of ids that were never asked for.
 
         Raises:
-            InputError: an id was not asked or has another label already, or a label is not a class. Nothing is written then.
+            InputError: an id was not asked for, an id has another label already, or a label is not a class. Nothing is
+                written.
             JournalError: the journal cannot be written.
         """
         unasked = flag(unasked, "unasked")
@@ -197,24 +200,24 @@ class ActiveLearner:
         self._write(lambda ledger: calls.tell(ledger, ids, labels, by, unasked))
 
     def relabel(self, id: Any, label: Any, by: str | None = None) -> None:
-        """Correct the label of one id; with `by`, the label that this person gave, if several people label the id.
+        """Correct the label of one id.
 
         Args:
             id: an id that has a label.
             label: the right label.
-            by: the person to correct, where several people have labelled the id.
+            by: the person whose label to correct, if several people label the id.
 
         Raises:
-            InputError: the id has no label, or the label is not a class.
+            InputError: the id has no label (of this person), or the label is not a class.
         """
         self._write(lambda ledger: calls.relabel(ledger, id, label, by))
 
     def skip(self, ids: Iterable[Any], reason: str | None = None) -> None:
-        """Never ask these ids again: nobody can label them. They do not count as labelled.
+        """Never ask for these ids again, because nobody can label them. They do not count as labelled.
 
         Args:
             ids: ids without a label.
-            reason: why, for the journal.
+            reason: the reason, for the journal.
 
         Raises:
             InputError: an id is unknown or has a label.
@@ -225,7 +228,7 @@ class ActiveLearner:
         """Put skipped ids back into the pool.
 
         Args:
-            ids: ids that were skipped; others stay as they are.
+            ids: ids that were skipped. Other ids are left unchanged.
 
         Raises:
             InputError: an id is unknown.
@@ -233,10 +236,10 @@ class ActiveLearner:
         self._write(lambda ledger: calls.unskip(ledger, ids))
 
     def release(self, ids: Iterable[Any]) -> None:
-        """Put pending ids back into the pool. Labels that people have given already are kept.
+        """Put pending ids back into the pool. Labels that people have already given are kept.
 
         Args:
-            ids: ids that were asked and have no label; others stay as they are.
+            ids: ids that were asked for and have no label. Other ids are left unchanged.
 
         Raises:
             InputError: an id is unknown.
@@ -244,24 +247,24 @@ class ActiveLearner:
         self._write(lambda ledger: calls.release(ledger, ids))
 
     def add_class(self, name: Label | None = None) -> None:
-        """Add a class: its name, or nothing if classes are numbers. The trainer must be able to learn it.
+        """Add a class. The trainer must be able to learn it.
 
         Args:
-            name: the new class; None if classes are numbers.
+            name: the name of the new class; None if classes are numbers.
 
         Raises:
-            InputError: there is such a class already.
+            InputError: the class exists already, or `name` does not fit the other classes (names, or numbers).
         """
         self._write(lambda ledger: calls.add_class(ledger, name))
 
     def use(self, strategy: str | Any) -> None:
-        """Another strategy from now on; it starts without memory. Waits for an `ask` that is under way.
+        """Change the strategy. The new one starts without memory. This waits until a running `ask` has ended.
 
         Args:
             strategy: a name, or any callable (outputs, k, rng, labeled=None) -> positions.
 
         Raises:
-            UnknownNameError: there is no strategy of this name.
+            UnknownNameError: no strategy has this name.
         """
         strategies.get(strategy)  # refuses an unknown strategy
         with self._work.busy():
@@ -270,19 +273,19 @@ class ActiveLearner:
         self._notify(event)
 
     def import_csv(self, path: str | Path, id: str = "id", label: str = "label", by: str | None = None) -> int:
-        """Take the labels of a CSV file; the number of new ones.
+        """Record the labels of a CSV file.
 
         Args:
-            path: the file.
-            id: name of the column of ids.
-            label: name of the column of labels.
-            by: name of the column that says who labelled; None: a column "by" if there is one.
+            path: the CSV file.
+            id: the name of the column of ids.
+            label: the name of the column of labels.
+            by: the name of the column of people. None: the column "by", if there is one.
 
         Returns:
-            The number of labels that were not known before.
+            The number of labels that are new.
 
         Raises:
-            InputError: a column is missing, or an id or label is unknown. Nothing is written then.
+            InputError: a column is missing, or an id or a label is unknown. Nothing is written.
         """
         with self._book.lock(writing=True):
             told = imported(path, self._book.ledger(), id, label, by)
@@ -309,37 +312,37 @@ class ActiveLearner:
 
     @property
     def pending(self) -> NDArray[Any]:
-        """Ids that were asked and have no label yet, in the order asked."""
+        """Ids that were asked for and have no label yet, in the order asked."""
         return self._book.look(lambda now: now.ids.array(now.pending))
 
     @property
     def skipped(self) -> dict[Id, str | None]:
-        """Ids that nobody can label: {id: reason}."""
+        """Skipped ids: {id: reason}."""
         return self._book.look(lambda now: dict(now.skipped))
 
     @property
     def withdrawn(self) -> dict[Id, Any]:
-        """Ids that have left the pool: {id: label}, None if they had none."""
+        """Ids that have left the pool: {id: label}, or {id: None} for ids without a label."""
         return self._book.look(lambda now: {id: now.said(code) for id, code in now.withdrawn.items()})
 
     @property
     def candidates(self) -> NDArray[Any]:
-        """Ids that can still be asked, ascending."""
+        """Ids that can still be asked for, in ascending order."""
         return self._book.look(lambda now: now.ids.array(now.ids.at(now.candidates())))
 
     @property
     def left(self) -> int:
-        """Number of ids that can still be asked."""
+        """The number of ids that can still be asked for."""
         return self._book.look(lambda now: now.ids.length - len(now.labels) - len(now.pending) - len(now.skipped))
 
     def item(self, id: Any) -> Item:
-        """What is known about one id.
+        """Everything known about one id.
 
         Args:
             id: an id of the pool.
 
         Returns:
-            An `Item`: its label, who gave which, whether it is pending or skipped.
+            An `Item`: its label, the label of each person, and whether it is pending or skipped.
 
         Raises:
             InputError: the id is unknown.
@@ -348,22 +351,22 @@ class ActiveLearner:
 
     @property
     def batches(self) -> list[NDArray[Any]]:
-        """Every batch asked so far, in order."""
+        """Every batch so far, in order."""
         return self._book.look(lambda now: [now.ids.array(ask.ids) for _, ask in now.asks])
 
     @property
     def classes(self) -> list[Label]:
-        """The labels that can be told."""
+        """The names of the classes, or their numbers."""
         return self._book.look(lambda now: list(now.classes.names))
 
     @property
     def votes(self) -> dict[Id, dict[str, Any]]:
-        """Who gave which label, for ids that several people label."""
+        """The label of each person, for ids that several people label: {id: {person: label}}."""
         return self._book.look(lambda now: {id: now.said_by(id) for id in now.votes})
 
     @property
     def history(self) -> History:
-        """Every label given, in order: when, by whom, what the model had predicted before, prequential accuracy."""
+        """Every label given, in order: its time, its person, the model's earlier prediction, the prequential accuracy."""
         with self._book.lock():
             self._book.ledger()
             story, self._story = self._story or Story(), None  # read twice where an interrupt comes in between
@@ -372,18 +375,19 @@ class ActiveLearner:
         return rows
 
     def agreement(self) -> Agreement:
-        """How far people agree on what several of them labelled: per example, and Cohen's κ per pair of people.
+        """How far people agree on the examples that several of them labelled.
 
         Returns:
-            An `Agreement`: `items`, `kappa` and `counts` per pair of people, and `ties`.
+            An `Agreement`: `items`, the agreement per example; `kappa` (Cohen's κ) and `counts` per pair of people; and
+            `ties`.
         """
         return self._book.look(lambda now: agreement(now.votes, now.pending))
 
     def advice(self) -> Advice:
-        """Whether more labels are worth it: do predictions still change, and how often were they right?
+        """Whether more labels are worth their cost: how far predictions still change, and how often they were right.
 
         Returns:
-            An `Advice`: `stop`, `kappa`, `accuracy` with its interval, and `text`, which says it in sentences.
+            An `Advice`: `stop`, `kappa`, `accuracy` with its interval, and `text`, the same in sentences.
         """
         with self._book.lock():
             now = self._book.ledger()
@@ -392,17 +396,17 @@ class ActiveLearner:
 
     @property
     def uniform_because(self) -> str | None:
-        """Why no model picked the last batch although there are labels, and what picked it; else None."""
+        """Why no model picked the last batch although there are labels, and what did pick it. None: a model picked it."""
         return self._book.look(lambda now: now.asks[-1][1].uniform if now.asks else None)
 
     def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Where in the pool the examples of these ids are.
+        """The positions of these ids in the pool.
 
         Args:
             ids: ids of the pool.
 
         Returns:
-            Their row numbers, int64.
+            Row numbers, int64.
 
         Raises:
             InputError: an id is unknown.
@@ -411,12 +415,12 @@ class ActiveLearner:
 
     @property
     def round(self) -> int:
-        """Number of asks before the labels last changed; the model's randomness derives from (seed, round)."""
+        """The number of batches asked for before the labels last changed. (seed, round) seeds the training of the model."""
         return self._book.look(lambda now: now.label_round)
 
     @property
     def team(self) -> Team:
-        """For several people at one pool: requests with numbers, decisions, comments, a test sample."""
+        """Calls for several people who label one pool: numbered requests, decisions, comments, a test sample."""
         return Team(self)
 
     # -- the model and what it says --------------------------------------------------------------------------------
@@ -431,35 +435,35 @@ class ActiveLearner:
 
     @property
     def strategy(self) -> Any:
-        """What picks: its name, or the object that was given; `use` changes it."""
+        """The strategy: its name, or the object that was passed. `use` changes it."""
         return self._work.given
 
     @property
     def seconds(self) -> dict[str, float]:
-        """What the last training, prediction and selection took."""
+        """The seconds that the last training, prediction and selection took."""
         return self._work.seconds
 
     @property
     def model(self) -> Any:
-        """The model of the labels so far; trained when it is needed, from scratch, and kept until the labels change."""
+        """The model of the labels so far. It is trained from scratch when needed, and kept until the labels change."""
         with self._work.busy():
             return self._work.model(self._book.look(Snapshot))
 
     @property
     def outputs(self) -> Outputs:
-        """What the model says about the whole pool; row numbers are positions."""
+        """The model's outputs for the whole pool, one row per position."""
         with self._work.busy():
             return self._work.outputs(self._book.look(Snapshot))
 
     def score(self, examples: Any, labels: Iterable[Any]) -> float:
-        """The accuracy of the model on other examples of the same kind as the pool.
+        """The accuracy of the model on other examples, such as a test set.
 
         Args:
-            examples: examples of the kind that the pool holds.
-            labels: the label of each.
+            examples: examples of the same kind as those of the pool.
+            labels: the label of each example.
 
         Returns:
-            The share that the model gets right, between 0 and 1.
+            The share that the model predicts correctly, between 0 and 1.
 
         Raises:
             InputError: the numbers of examples and labels differ, or a label is not a class.
@@ -473,14 +477,14 @@ class ActiveLearner:
         return sum(a == b for a, b in zip(said, told, strict=True)) / len(told)
 
     def explain(self, ids: Iterable[Any] | None = None) -> Explanation:
-        """Why the last batch, by the model that picked it; or these ids, by the model of now.
+        """Explain the last batch, by the model that picked it; or explain `ids`, by the current model.
 
         Args:
-            ids: ids of the pool; None: the last batch.
+            ids: ids of the pool. None: the last batch.
 
         Returns:
-            An `Explanation` with a row per id. `gain` is what each added to the objective of the strategy, with the labels of
-            then; None if the strategy has no objective.
+            An `Explanation` with a row per id. `gain` is what each id added to the objective of the strategy, given the
+            labels at that time; it is None if the strategy has no objective.
 
         Raises:
             InputError: no model has picked a batch yet, or an id is unknown.
@@ -500,7 +504,7 @@ class ActiveLearner:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Release the journal; the learner cannot be asked or told after it."""
+        """Close the journal. After that, `ask`, `tell` and every other call that writes raise an error."""
         if not self._journal.closed:
             with suppress(BadgeError):
                 self._book.keep()

@@ -48,17 +48,17 @@ class PassOptions(ClusterOptions, total=False):
 #: What each option is for, as the doors' help says it.
 ABOUT = {
     "batch_size": "examples per forward pass (a DataLoader keeps its own).",
-    "device": "where to run; the model's own by default. A list: a copy of the model on each device, and batches go to them "
-    "in turn. The outputs are gathered on the host.",
-    "head": "the output layer, a module or its dotted name, where it cannot be found by itself.",
-    "tokenizer": "for texts; pads batches that were tokenized without padding.",
-    "processor": "the same for images: a transformers image processor, or any function of a list of examples.",
-    "max_length": "most tokens of a text; without it the tokenizer's limit, or the model's positions.",
-    "autocast": "True or a torch dtype: run in mixed precision. Outputs are float32 all the same.",
-    "multilabel": "True: each score is the logit of one label, and an example may have any number of labels. None: as the "
-    "model says (its problem_type, a sigmoid at its end, an estimator fitted on several labels).",
-    "progress": "draw a progress bar on standard error.",
-    "passes": "run the model this many times with its dropout layers on, for bald; the probabilities are the mean. A list of "
+    "device": "the device to run on; None: the model's own. A list: each device gets a copy of the model, and they take "
+    "batches in turn. The outputs are gathered on the host.",
+    "head": "the output layer, as a module or its dotted name, if badge cannot find it.",
+    "tokenizer": "a tokenizer for texts. It also pads batches that were tokenized without padding.",
+    "processor": "an image processor of transformers, or any function of a list of examples.",
+    "max_length": "most tokens per text; None: the limit of the tokenizer, or of the model's positions.",
+    "autocast": "True or a torch dtype: run in mixed precision. Outputs are float32 in any case.",
+    "multilabel": "True: each score is the logit of one label, and an example may have any number of labels. None: "
+    "detect it from the model (its problem_type, a sigmoid at its end, an estimator fitted on several labels).",
+    "progress": "show a progress bar on standard error.",
+    "passes": "run the model this many times with its dropout layers on, for bald. The probabilities are the mean. A list of "
     "models in place of the model does the same for an ensemble.",
 }
 #: Options that do not change the outputs.

@@ -31,27 +31,27 @@ def predict(
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[PassOptions],
 ) -> Outputs:
-    """Probabilities and penultimate embeddings of every example of a pool: one pass, in eval mode, without labels.
+    """Run a model once over a pool, and return the probabilities and penultimate embeddings of every example.
 
     Args:
-        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It is
-            afterwards exactly as it was before.
+        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It runs
+            in eval mode and is left unchanged.
         pool: a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of texts or
-            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what is named so, and
-            a number behind an input.
-        embeddings: False: probabilities alone, which is all that conf, marg and entropy look at; an output layer need not
-            be found then. None: where there are any (trees on NaN, categories or hashed texts have none). True: an error
-            where there are none. "only": no probabilities; of a model without a head what it returns is the embedding,
-            the mean over tokens (those under the attention mask) or places.
-        out: a directory: outputs are memory-mapped there, and an interrupted pass goes on where it stopped.
+            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: columns with the name of
+            a label, and a number after an input.
+        embeddings: None: return embeddings if the model has any (trees on NaN, categories or hashed texts have none). True:
+            raise an error if it has none. False: return probabilities only, which is all that conf, marg and entropy need;
+            the output layer need not be found. "only": return embeddings only. The embedding of a model without a head is
+            its output, averaged over places or over the tokens that the attention mask keeps.
+        out: a directory. The outputs are written there and memory-mapped. An interrupted pass resumes.
         {options}
 
     Returns:
-        Probabilities [N, C] and embeddings [N, D], a row per example of the pool.
+        `Outputs` with probabilities [N, C] and embeddings [N, D], one row per example of the pool.
 
     Raises:
-        InputError: an argument cannot mean anything, or the pool is empty.
-        ModelError: the output layer cannot be found (pass `head=`), or the model cannot be run on the pool.
+        InputError: an argument is invalid, or the pool is empty.
+        ModelError: the output layer cannot be found (pass `head=`), or the model cannot run on the pool.
 
     >>> import badge, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -75,31 +75,33 @@ def select(
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[PassOptions],
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Positions in `pool` of the k examples to label next, in the order in which they were picked.
+    """Pick the k examples of a pool to label next, from what a model predicts for them.
 
     Args:
-        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It is
-            afterwards exactly as it was before.
+        model: a PyTorch or Hugging Face classifier, a fitted scikit-learn estimator or pipeline, or a skorch net. It runs
+            in eval mode and is left unchanged.
         pool: a tensor, array or memmap; a Dataset or DataLoader; a datasets.Dataset; a list of texts, of pairs of texts or
-            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: what is named so, and
-            a number behind an input.
-        k: number of examples to pick.
-        strategy: a name, or any callable (outputs, k, rng, labeled=None) -> positions.
-        seed: a whole number: the same picks each time. None: other picks each time.
-        labeled: the examples that have labels, as a pool of any kind or as `Outputs`: coreset and albl
-            need them, and strategies that cover the pool count them as covered.
-        exclude: positions of the pool that may not be picked, or a mask of them.
-        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
-        out: a directory for the outputs, which are memory-mapped there; an interrupted pass goes on where it stopped.
+            of items; a dict of columns; a table or column of pandas or polars. Labels are ignored: columns with the name of
+            a label, and a number after an input.
+        k: the number of examples to pick.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or a callable (outputs, k, rng,
+            labeled=None) -> positions.
+        seed: the same seed gives the same picks; None draws a new seed.
+        labeled: the labelled examples, as a pool of any kind or as `Outputs`. coreset and albl need them, and strategies
+            that cover the pool count them as covered.
+        exclude: positions that have labels already, or a mask of them. They are never picked. Without `labeled`, they are
+            the labelled examples.
+        bias: include the gradient of the output layer's bias (strategies on gradient embeddings).
+        out: a directory. The outputs are written there and memory-mapped. An interrupted pass resumes.
         {options}
 
     Returns:
-        k distinct positions, int64.
+        k distinct positions in the pool, int64, in pick order.
 
     Raises:
-        InputError: an argument cannot mean anything; k is above the number of examples that may be picked.
-        UnknownNameError: there is no strategy of this name.
-        ModelError: the output layer cannot be found (pass `head=`), or the model cannot be run on the pool.
+        InputError: an argument is invalid, or k is larger than the number of candidates.
+        UnknownNameError: no strategy has this name.
+        ModelError: the output layer cannot be found (pass `head=`), or the model cannot run on the pool.
 
     >>> import badge, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))

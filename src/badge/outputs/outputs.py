@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 class Outputs:
     """Class probabilities [N, C] and penultimate embeddings [N, D] of N examples.
 
-    Numpy or torch, float16, float32 or float64; kept as torch tensors that share the given memory. One probability
-    column means a binary problem with p = P(+1) (appendix B of the paper). Memory-mapped arrays stay on disk. One of the
-    two may be missing: `badge strategies` says what each strategy needs.
+    Both are numpy or torch, in float16, float32 or float64. They are kept as torch tensors that share the given memory, and
+    memory-mapped arrays stay on disk. A single probability column means a binary problem with p = P(+1) (appendix B of the
+    paper). Either array may be missing: `badge strategies` lists what each strategy needs.
 
     Args:
         probabilities: [N, C], or None.
         embeddings: [N, D], the input of the output layer, or None.
-        multilabel: an example may have any number of labels, and a column is the probability of one of them; rows need not
+        multilabel: an example may have any number of labels. Each column is the probability of one label, and rows need not
             sum to 1.
 
     Raises:
-        InputError: shapes do not fit, a number is not finite, or rows do not sum to 1.
+        InputError: shapes do not match, a number is not finite, or rows do not sum to 1.
 
     >>> import badge
     >>> out = badge.Outputs(probabilities=[[0.9, 0.1], [0.4, 0.6]], embeddings=[[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
@@ -97,12 +97,12 @@ class Outputs:
 
     @property
     def probabilities(self) -> Tensor:
-        """[N, C]; an error if there are none."""
+        """Class probabilities [N, C]. Raises InputError if there are none."""
         return self._there(self._p, "probabilities")
 
     @property
     def embeddings(self) -> Tensor:
-        """[N, D]; an error if there are none."""
+        """Penultimate embeddings [N, D]. Raises InputError if there are none."""
         return self._there(self._h, "embeddings")
 
     @property
@@ -143,18 +143,18 @@ class Outputs:
 
     @classmethod
     def from_logits(cls, logits: Any, embeddings: Any = None, multilabel: bool = False) -> Outputs:
-        """Outputs of raw scores: softmax over the classes, or the sigmoid if there is one column or one per label.
+        """Outputs from raw scores, by softmax; by sigmoid for a single column or with `multilabel`.
 
         Args:
-            logits: [N, C] scores before softmax; [N, 1] of a binary problem.
-            embeddings: [N, D], the input of the output layer; None: there are none.
+            logits: scores before softmax, [N, C]; [N, 1] for a binary problem.
+            embeddings: [N, D], the input of the output layer, or None.
             multilabel: each column is the logit of one label, and an example may have any number of labels.
 
         Returns:
-            Outputs with the probabilities of these scores.
+            `Outputs` with the probabilities of these scores.
 
         Raises:
-            InputError: the shapes do not fit, or a score is not finite.
+            InputError: the shapes do not match, or a score is not finite.
 
         >>> import badge
         >>> badge.Outputs.from_logits([[0.0, 0.0]], [[1.0]]).probabilities.tolist()
@@ -173,13 +173,13 @@ class Outputs:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Outputs:
-        """Outputs that `badge.predict(..., out=directory)` wrote; memory-mapped, nothing is read in.
+        """Open the outputs that `badge.predict(..., out=directory)` wrote. They are memory-mapped, not read.
 
-        One directory or, as `badge.cluster.predict` writes them, many parts; then `ids` are their rows' names. Parts may
-        lie in an object store (`s3://…`, `gs://…`): what is read of them is kept on this machine's disk.
+        A directory that `badge.cluster.predict` wrote holds many parts, and `ids` holds the names of their rows. It may be
+        in an object store (`s3://…`, `gs://…`); what you read of it is kept on the disk of this machine.
 
         Args:
-            directory: the `out` of an earlier pass.
+            directory: the `out` of the pass, a path or a URL.
 
         Returns:
             The same outputs that the pass returned.
@@ -223,7 +223,7 @@ class Outputs:
 
     @property
     def classes(self) -> int:
-        """Number of classes (2 if there is one probability column), or of labels."""
+        """Number of classes (2 for a single probability column), or of labels."""
         columns = self.probabilities.shape[1]
         return columns if self.multilabel else max(2, columns)
 

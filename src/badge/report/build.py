@@ -107,7 +107,7 @@ MANY = 4
 
 
 class Report(NamedTuple):
-    """What was written, and the numbers in it."""
+    """The result of `build`: what was written, and the statistics."""
 
     page: Path
     figures: int
@@ -124,24 +124,26 @@ def build(
     workers: int | None = None,
     formats: Sequence[str] = (),
 ) -> Report:
-    """Write `report.html`, `figures/` (SVG) and the CSV files into the folder `out`.
+    """Write a report: `report.html`, figures (SVG) and tables (CSV).
 
     Args:
-        results: what `badge.stats.load` gave.
-        out: the folder; it is made where it is missing.
-        strategies: which to compare; None: the paper's, and the user's own.
-        source: where the results are from, for the page.
-        progress: draw a bar on standard error.
-        workers: processes that draw; None: one per core, at most four. Above one, call from under
-            `if __name__ == "__main__":`, as with every use of `multiprocessing`.
-        formats: "png", "pdf" or both: figures in these formats too, which takes longer than all the rest.
+        results: a `Results` table, from `badge.stats.load`.
+        out: the folder to write to; a missing folder is made.
+        strategies: names of the strategies to compare; None: the paper's and your own, or all if these are fewer than two.
+        source: the origin of the results, for the page.
+        progress: show a progress bar on standard error.
+        workers: the number of processes that draw; None: one per core, at most four. With more than one, put the call under
+            `if __name__ == "__main__":`, as always with `multiprocessing`.
+        formats: "png", "pdf" or both: write every figure in these formats too. This takes longer than the rest of the
+            report.
 
     Returns:
-        Where the page is, how many figures it has, and its statistics.
+        A `Report`: the path of the page, its number of figures, and the statistics.
 
     Raises:
-        InputError: a strategy is not in the results; a format is unknown.
+        InputError: a strategy is not in the results, or a format is unknown.
         WriteError: the folder cannot be written.
+        MissingExtraError: scipy, matplotlib or jinja2 is not installed (extra `study`).
 
     >>> import tempfile
     >>> from badge import stats

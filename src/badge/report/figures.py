@@ -35,20 +35,20 @@ def learning_curves(
     strategies: Sequence[str] | None = None,
     zoom: bool = False,
 ) -> Figure:
-    """Test accuracy against number of labels with standard-error bands; written to `path` (.svg, .png) if given.
+    """Draw test accuracy against the number of labels, with standard-error bands.
 
     Args:
-        results: what `badge.stats.load` gave.
-        path: the file to write; None: only the figure.
-        setting: data, model and batch size; may be left out if there is one.
-        strategies: names; None: all of the results.
+        results: a `Results` table, from `badge.stats.load`.
+        path: the file to write, .svg or .png; None: only return the figure.
+        setting: a `Setting`: data, model and batch size. None: the only setting of the results.
+        strategies: names of strategies; None: all strategies in the results.
         zoom: show the part where the strategies differ most.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        InputError: no setting is named and there are several.
+        InputError: `setting` is missing and the results have several, or a name is wrong.
 
     >>> from badge.stats import example
     >>> figure = learning_curves(example())

@@ -118,7 +118,7 @@ def _latex_cell(value: Any) -> str:
 
 
 class Statistics(NamedTuple):
-    """The paper's statistics of some results, and what to know about them."""
+    """The paper's statistics of a table of results, with notes."""
 
     strategies: tuple[str, ...]
     budgets: tuple[Budgets, ...]
@@ -152,17 +152,17 @@ def chosen_strategies(results: Results, wanted: Sequence[str] | None = None) -> 
 
 
 def evaluate(results: Results, strategies: Sequence[str] | None = None) -> Statistics:
-    """All statistics of the paper's protocol.
+    """Compute all statistics of the paper's protocol.
 
     Args:
-        results: what `badge.stats.load` gave.
-        strategies: names; None: the paper's, and the user's own.
+        results: a `Results` table, from `badge.stats.load`.
+        strategies: names of the strategies to compare; None: the paper's and your own, or all if these are fewer than two.
 
     Returns:
         `Statistics`: label budgets, penalty matrix, normalised errors, labels saved, and notes.
 
     Raises:
-        InputError: these are no results, or they hold no strategy of such a name.
+        InputError: `results` is not a `Results`, or a strategy is not in it.
 
     >>> from badge.stats import example
     >>> evaluate(example()).penalty.overall.values.tolist()

@@ -67,23 +67,23 @@ def coverage(
     weights: Any = None,
     given: Features | None = None,
 ) -> NDArray[np.int64]:
-    """k distinct positions by greedy coverage, in pick order; equal gains go to the lowest position.
+    """Pick k positions by greedy coverage: each adds most to the part of the pool that is covered.
 
-    When nothing is left to gain, the rest is drawn uniformly.
+    Equal gains go to the lowest position. When nothing is left to gain, the rest is drawn uniformly.
 
     Args:
-        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
-        k: number of positions to pick.
-        rng: a `numpy.random.Generator`, for what is drawn at the end.
+        features: the pool, as `badge.Dense`, or as `badge.Factored` from `badge.gradient_embedding`.
+        k: the number of positions to pick.
+        rng: a `numpy.random.Generator`, for the uniform draw at the end.
         kernel: `badge.samplers.Gauss(sigma)` or `badge.samplers.Ball(delta)`.
-        weights: what it is worth to cover each row, [N]; None: 1 each.
-        given: rows that cover the pool already.
+        weights: the value of covering each row, [N]; None: 1 each.
+        given: rows that cover the pool already, such as the labelled examples.
 
     Returns:
-        int64 [k].
+        k distinct positions, int64, in pick order.
 
     Raises:
-        InputError: k is below 1 or above the number of rows, a number is not finite, or a weight is negative.
+        InputError: k is not between 1 and the number of rows, a number is not finite, or a weight is negative.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0], [0.1], [0.2], [9.0], [9.1]])

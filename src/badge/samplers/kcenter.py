@@ -25,22 +25,22 @@ ROUNDING = 256 * np.finfo(np.float64).eps
 
 @sampler
 def kcenter(features: Features, k: int, rng: np.random.Generator, given: Features | None = None) -> NDArray[np.int64]:
-    """k distinct positions by furthest-first traversal, in pick order.
+    """Pick k positions by furthest-first traversal (greedy k-center).
 
-    Conditioned on the features in `given`; without them the first pick is uniform by the rng. Ties go to the lowest
-    position, decided in float64.
+    Each pick is the row furthest from all earlier picks and from `given`. Without `given`, the first pick is drawn
+    uniformly. Ties go to the lowest position; distances are compared in float64.
 
     Args:
-        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
-        k: number of positions to pick.
+        features: the pool, as `badge.Dense`, or as `badge.Factored` from `badge.gradient_embedding`.
+        k: the number of positions to pick.
         rng: a `numpy.random.Generator`; the same state gives the same picks.
-        given: rows that count as picked already.
+        given: rows that count as picked already, such as the labelled examples.
 
     Returns:
-        int64 [k].
+        k distinct positions, int64, in pick order.
 
     Raises:
-        InputError: k is below 1 or above the number of rows, or a number is not finite.
+        InputError: k is not between 1 and the number of rows, or a number is not finite.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0], [1.0], [5.0], [9.0]])

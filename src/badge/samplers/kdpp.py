@@ -32,29 +32,29 @@ def kdpp(
     steps: int | None = None,
     start: Literal["uniform", "cholesky"] = "uniform",
 ) -> NDArray[np.int64]:
-    """k distinct positions, a set S with probability ∝ det⟨g_i, g_j⟩ over i, j in S.
+    """Sample k positions from a k-DPP: a set S has probability ∝ det⟨g_i, g_j⟩ over i, j in S.
 
-    `mcmc` runs the swap chain for `steps` steps, by default ⌊5 k ln k⌋ (at least 1), as in the paper. That does not mix
-    fully: the chain remembers its `start`. "uniform", Kang's, is a uniform set wherever that has a positive determinant;
-    rows that depend on others of it are replaced by the next of the same random order. "cholesky" is a set of large
-    determinant, found by pivoting. `exact` has no such bias, and refuses where min(N, C·D) is above 4,096.
+    "mcmc" runs a swap chain for ⌊5 k ln k⌋ steps (at least 1), as in the paper. The chain does not mix fully, so its sample
+    depends on its `start`. "uniform" (Kang) starts from a uniform set; if its determinant is 0, linearly dependent rows are
+    replaced by the next rows of the same random order. "cholesky" starts from a set with a large determinant, found by
+    pivoting. "exact" has no such bias. It needs min(N, C·D) of at most 4,096.
 
-    The Gram matrix has rank at most min(N, (C−1)·(D+bias)), because the rows of p − e_ŷ sum to 0; k above the rank is a
-    `RankError`, unless k = N, when there is one answer.
+    The Gram matrix has rank at most min(N, (C−1)·(D+bias)), because the rows of p − e_ŷ sum to 0. A k above the rank raises
+    `RankError`, unless k = N.
 
     Args:
-        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
-        k: number of positions to pick.
+        features: the pool, as `badge.Dense`, or as `badge.Factored` from `badge.gradient_embedding`.
+        k: the number of positions to pick.
         rng: a `numpy.random.Generator`; the same state gives the same picks.
         method: "mcmc" or "exact".
-        steps: steps of the chain; None: the paper's number.
-        start: start of the chain, "uniform" or "cholesky".
+        steps: the number of steps of the chain; None: the paper's number.
+        start: the start of the chain, "uniform" or "cholesky".
 
     Returns:
-        int64 [k].
+        k distinct positions, int64, in pick order.
 
     Raises:
-        InputError: k is below 1 or above the number of rows, or a number is not finite.
+        InputError: k is not between 1 and the number of rows, or a number is not finite.
         RankError: k is above the rank of the features.
 
     >>> import badge, numpy as np

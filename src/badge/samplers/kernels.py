@@ -35,10 +35,10 @@ class Gauss:
         return exponents.clamp_(_least(products), 0).exp2_()
 
     def sq_reach(self, least: Tensor) -> Tensor:
-        """Squared distances beyond which κ is below some values.
+        """The squared distances beyond which κ is below the given values.
 
         Args:
-            least: these values, above 0.
+            least: the values, above 0.
         """
         return least.log().mul_(-(self.sigma**2)).clamp_(min=0)
 
@@ -66,10 +66,10 @@ class Ball:
         return self(torch.add(y, products, alpha=-2, out=products).add_(x[:, None]))
 
     def sq_reach(self, least: Tensor) -> Tensor:
-        """Squared distances beyond which κ is below some values.
+        """The squared distances beyond which κ is below the given values.
 
         Args:
-            least: these values, above 0.
+            least: the values, above 0.
         """
         return torch.full_like(least, self.delta**2)
 

@@ -60,24 +60,24 @@ def kmeanspp(
     first: Literal["uniform", "max-norm"] = "uniform",
     given: Features | None = None,
 ) -> NDArray[np.int64]:
-    """k distinct positions by k-means++ seeding, in pick order.
+    """Pick k positions by k-means++ seeding (Arthur & Vassilvitskii 2007), the sampler of BADGE.
 
-    `first="uniform"` is the paper's rule, `"max-norm"` that of the authors' code. Features in `given`, the labelled points,
-    are centres from the start; then the first pick is drawn by distance too, and `first` is ignored. When all remaining
-    distances are 0, the rest is drawn uniformly.
+    Each pick is drawn in proportion to its squared distance from the nearest centre: an earlier pick, or a row of `given`.
+    When all remaining distances are 0, the rest is drawn uniformly.
 
     Args:
-        features: the pool, `badge.Dense`, or `badge.Factored` as `badge.gradient_embedding` gives it.
-        k: number of positions to pick.
+        features: the pool, as `badge.Dense`, or as `badge.Factored` from `badge.gradient_embedding`.
+        k: the number of positions to pick.
         rng: a `numpy.random.Generator`; the same state gives the same picks.
-        first: "uniform", as in the paper, or "max-norm": the longest row, as in the authors' code.
-        given: rows that count as picked already; the first pick is then drawn like the others.
+        first: how to choose the first pick: "uniform", as in the paper, or "max-norm", the longest row, as in the authors'
+            code. With `given`, the first pick is drawn like the others.
+        given: rows that count as picked already, such as the labelled examples.
 
     Returns:
-        int64 [k].
+        k distinct positions, int64, in pick order.
 
     Raises:
-        InputError: k is below 1 or above the number of rows, or a number is not finite.
+        InputError: k is not between 1 and the number of rows, or a number is not finite.
 
     >>> import badge, numpy as np
     >>> x = badge.Dense([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])

@@ -20,18 +20,18 @@ Score = Callable[[Tensor], Tensor]
 
 
 def topk(scores: NDArray[np.floating], k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Positions of the k largest scores, largest first; ties are broken by the rng and not by position.
+    """The positions of the k largest scores, largest first. The rng breaks ties.
 
     Args:
-        scores: [N].
-        k: number of positions to pick.
-        rng: breaks ties.
+        scores: one score per row, [N].
+        k: the number of positions to pick.
+        rng: a `numpy.random.Generator` that breaks ties.
 
     Returns:
-        int64 [k].
+        k distinct positions, int64, in pick order.
 
     Raises:
-        InputError: k is below 1 or above the number of rows, or a number is not finite.
+        InputError: k is not between 1 and the number of rows, or a number is not finite.
 
     >>> import numpy as np
     >>> topk(np.array([0.1, 0.9, 0.5]), 2, np.random.default_rng(0)).tolist()

@@ -29,10 +29,10 @@ __all__ = [
 
 
 def example() -> Results:
-    """Made-up results small enough to check by hand: `badge` and `rand`, five rounds of 100 labels, three repeats.
+    """Made-up results for trying things out: `badge` and `rand`, five rounds of 100 labels, three seeds.
 
     Returns:
-        A table of results of one setting.
+        A `Results` table of one setting.
 
     >>> example()
     Results(6 runs of 2 strategies in 1 setting, 30 rows)

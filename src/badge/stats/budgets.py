@@ -46,15 +46,15 @@ def saturation(curve: Curve) -> tuple[int, int]:
 
 
 def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, ...]:
-    """L = M + 2^(m−1)·B for m = 1 … ⌊log₂((n₀ − M)/B)⌋, in whole numbers.
+    """The label budgets of the paper: M + 2^(m−1)·B for m = 1 … ⌊log₂((n₀ − M)/B)⌋.
 
     Args:
-        smallest: M, the labels of the first round.
-        saturated: n₀, the labels at which `rand` is as good as at its end.
-        batch_size: B.
+        smallest: M, the smallest number of labels of any run.
+        saturated: n₀, the number of labels at which `rand` is as good as at its end.
+        batch_size: B, the number of labels per round.
 
     Returns:
-        The budgets, rising; () if there are none.
+        The budgets in ascending order; () if there are none.
 
     >>> budget_values(100, 900, 100)
     (200, 300, 500)
@@ -66,17 +66,17 @@ def budget_values(smallest: int, saturated: int, batch_size: int) -> tuple[int, 
 
 
 def label_budgets(results: Results, setting: Setting) -> Budgets:
-    """The budgets of a setting. M is the smallest number of labels of any run in it.
+    """The label budgets of a setting: the numbers of labels at which strategies are compared.
 
     Args:
-        results: what `badge.stats.load` gave.
-        setting: data, model and batch size.
+        results: a `Results` table, from `badge.stats.load`.
+        setting: a `Setting`: data, model and batch size.
 
     Returns:
-        `Budgets`; with no values it says why.
+        `Budgets`. If it has no values, it gives the reason.
 
     Raises:
-        InputError: there are no results of this setting.
+        InputError: there are no results for this setting.
 
     >>> from badge.stats import Results, Setting
     >>> n = 9
@@ -99,11 +99,11 @@ def label_budgets(results: Results, setting: Setting) -> Budgets:
 
 
 def budget_notes(results: Results, budgets: Sequence[Budgets]) -> list[Note]:
-    """Which settings have no budgets and why, and where n₀ rests on some of `rand`'s repeats only.
+    """Notes on settings without label budgets, and on settings where n₀ rests on some repeats of `rand` only.
 
     Args:
-        results: what `badge.stats.load` gave.
-        budgets: the budgets of each setting.
+        results: a `Results` table, from `badge.stats.load`.
+        budgets: the label budgets of each setting.
 
     Returns:
         One note for each such setting.

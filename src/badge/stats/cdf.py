@@ -27,10 +27,10 @@ class NormalizedErrors(NamedTuple):
     notes: tuple[Note, ...]
 
     def where(self, **fixed: object) -> NormalizedErrors:
-        """The rows of the settings with these values, e.g. `where(batch_size=100)` or `where(model="mlp")`.
+        """The rows of some settings, e.g. `where(batch_size=100)` or `where(model="mlp")`.
 
         Args:
-            fixed: names of fields of `Setting`, with the value to keep.
+            fixed: fields of `Setting`, with the value to keep.
         """
         keep = [i for i, s in enumerate(self.settings) if all(getattr(s, k) == v for k, v in fixed.items())]
         return self._replace(
@@ -42,7 +42,7 @@ class NormalizedErrors(NamedTuple):
 
 
 class Cdf(NamedTuple):
-    """A step function: `share` of the weight has a normalised error of at most `errors`."""
+    """A step function: the share `share[i]` of the weight has a normalised error of at most `errors[i]`."""
 
     errors: NDArray[np.float64]  # [m], rising, distinct
     weights: NDArray[np.float64]  # [m], sums to 1
@@ -50,17 +50,18 @@ class Cdf(NamedTuple):
 
 
 def normalized_errors(results: Results, strategies: Sequence[str] | None = None) -> NormalizedErrors:
-    """ē_i / ē_rand at every label budget of every setting; budgets where `rand`'s error is 0 are noted and skipped.
+    """The mean error of each strategy divided by that of `rand`, at every label budget of every setting.
 
     Args:
-        results: what `badge.stats.load` gave.
-        strategies: names, in the order to show; None: all of the results.
+        results: a `Results` table, from `badge.stats.load`.
+        strategies: names of strategies, in the order to show; None: all strategies in the results.
 
     Returns:
-        `NormalizedErrors`: one row per setting and budget, one column per strategy.
+        `NormalizedErrors`: one row per setting and budget, one column per strategy. Budgets where the error of `rand` is 0
+        are left out, with a note.
 
     Raises:
-        InputError: these are no results, or the strategies are no list of names.
+        InputError: `results` is not a `Results`, or `strategies` is not a list of names.
 
     >>> from badge.stats import example
     >>> table = normalized_errors(example(), ["badge", "rand"])
@@ -93,17 +94,17 @@ def normalized_errors(results: Results, strategies: Sequence[str] | None = None)
 
 
 def error_cdf(table: NormalizedErrors, strategy: str) -> Cdf:
-    """The weighted CDF of one strategy. Weights are in proportion to 1/n of each row's setting, and sum to 1.
+    """The weighted CDF of the normalised errors of a strategy. A row weighs 1/n, for n label budgets in its setting.
 
     Args:
-        table: what `normalized_errors` gave.
-        strategy: its name.
+        table: the result of `normalized_errors`.
+        strategy: the name of the strategy.
 
     Returns:
-        A `Cdf`: the errors in rising order, and the share of the weight up to each.
+        A `Cdf`: the errors in ascending order, and the share of the total weight up to each.
 
     Raises:
-        UnknownNameError: the table has no such strategy.
+        UnknownNameError: the table has no strategy of this name.
 
     >>> from badge.stats import example
     >>> cdf = error_cdf(normalized_errors(example()), "badge")

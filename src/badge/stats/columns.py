@@ -26,7 +26,7 @@ _WHOLE = ("batch_size", "seed", "labels")
 
 
 class Note(NamedTuple):
-    """Something that a reader of the statistics must know: what was missing, skipped or left out."""
+    """A note for readers of the statistics: something was missing, skipped or left out."""
 
     topic: str
     text: str

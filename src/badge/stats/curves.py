@@ -10,14 +10,14 @@ from badge.stats.results import Results, Setting, check_setting
 
 
 class Curve(NamedTuple):
-    """R repeats at T label counts; NaN where a repeat has no model at that count."""
+    """R repeats at T numbers of labels; NaN where a repeat has no model with that number."""
 
     labels: NDArray[np.int64]  # [T], rising
     seeds: tuple[int, ...]  # [R], rising
     values: NDArray[np.float64]  # [R, T]
 
     def at(self, labels: int) -> dict[int, float]:
-        """The value of each seed that has a model with exactly this number of labels.
+        """The value of each seed at this number of labels, for the seeds with such a model.
 
         Args:
             labels: a number of labels.
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """The mean of the repeats that reach each label count, with its standard error (NaN for one repeat)."""
+    """The mean of the repeats at each number of labels, with its standard error (NaN for one repeat)."""
 
     labels: NDArray[np.int64]  # [T]
     repeats: NDArray[np.int64]  # [T]
@@ -38,20 +38,20 @@ class Mean(NamedTuple):
 
 
 def learning_curve(results: Results, setting: Setting, strategy: str, column: str = "test_accuracy") -> Curve:
-    """All repeats of a strategy in a setting; empty if it has none.
+    """The learning curve of every repeat of a strategy in a setting. It is empty if there are none.
 
     Args:
-        results: what `badge.stats.load` gave.
-        setting: data, model and batch size.
-        strategy: its name.
-        column: what to follow, a column of the results.
+        results: a `Results` table, from `badge.stats.load`.
+        setting: a `Setting`: data, model and batch size.
+        strategy: the name of the strategy.
+        column: the column of the results to plot against the number of labels.
 
     Returns:
         A `Curve`: labels [T] and values [repeats, T], NaN where a repeat has no round.
 
     Raises:
-        InputError: these are no results, or this is no setting.
-        UnknownNameError: no results have such a column.
+        InputError: `results` is not a `Results`, or `setting` is not a `Setting`.
+        UnknownNameError: no column has this name.
 
     >>> from badge.stats import Results, Setting
     >>> table = Results.of({"data": ["a"] * 3, "model": ["m"] * 3, "strategy": ["rand"] * 3, "batch_size": [10] * 3,
@@ -71,13 +71,13 @@ def learning_curve(results: Results, setting: Setting, strategy: str, column: st
 
 
 def mean_curve(curve: Curve) -> Mean:
-    """Mean and standard error σ̂/√R at each label count that has a value; −inf in one repeat makes the mean −inf.
+    """The mean and the standard error σ̂/√R of the repeats, at each number of labels. One −inf makes the mean −inf.
 
     Args:
-        curve: all repeats.
+        curve: the curves of all repeats.
 
     Returns:
-        A `Mean`: labels, mean, standard error and number of repeats, each [T].
+        A `Mean`: labels, number of repeats, mean and standard error, each [T].
 
     >>> import numpy as np
     >>> mean = mean_curve(Curve(np.array([10, 20]), (0, 1), np.array([[0.5, 0.7], [0.6, np.nan]])))
@@ -97,14 +97,14 @@ def mean_curve(curve: Curve) -> Mean:
 
 
 class Diversity(NamedTuple):
-    """Means over the repeats, by the number of labels of the model that chose the batch."""
+    """Means over the repeats, by the number of labels of the model that picked the batch."""
 
     log_det: Mean  # ln det of the batch's Gram matrix; −inf if the batch of a repeat was linearly dependent
     mean_norm: Mean  # mean length of the batch's gradient embeddings
 
 
 class Timing(NamedTuple):
-    """Mean seconds over the repeats, by the number of labels of the round's model."""
+    """Mean seconds over the repeats, by the number of labels of the model of the round."""
 
     select: Mean
     predict: Mean
@@ -112,18 +112,18 @@ class Timing(NamedTuple):
 
 
 def batch_diversity(results: Results, setting: Setting, strategy: str) -> Diversity:
-    """Log-determinant and mean norm of a strategy's batches; both empty if the results do not hold them.
+    """The log-determinant and the mean norm of the batches of a strategy. Both are empty if the results lack them.
 
     Args:
-        results: what `badge.stats.load` gave.
-        setting: data, model and batch size.
-        strategy: its name.
+        results: a `Results` table, from `badge.stats.load`.
+        setting: a `Setting`: data, model and batch size.
+        strategy: the name of the strategy.
 
     Returns:
         Mean curves over the number of labels.
 
     Raises:
-        InputError: these are no results, or this is no setting.
+        InputError: `results` is not a `Results`, or `setting` is not a `Setting`.
 
     >>> from badge.stats import example
     >>> batch_diversity(example(), example().settings[0], "badge").log_det.mean.tolist()
@@ -133,18 +133,18 @@ def batch_diversity(results: Results, setting: Setting, strategy: str) -> Divers
 
 
 def round_times(results: Results, setting: Setting, strategy: str) -> Timing:
-    """Seconds of each part of a round; empty if the results do not hold them.
+    """The seconds of each part of a round. They are empty if the results lack them.
 
     Args:
-        results: what `badge.stats.load` gave.
-        setting: data, model and batch size.
-        strategy: its name.
+        results: a `Results` table, from `badge.stats.load`.
+        setting: a `Setting`: data, model and batch size.
+        strategy: the name of the strategy.
 
     Returns:
         Mean curves over the number of labels.
 
     Raises:
-        InputError: these are no results, or this is no setting.
+        InputError: `results` is not a `Results`, or `setting` is not a `Setting`.
 
     >>> from badge.stats import example
     >>> round_times(example(), example().settings[0], "badge").select.mean.tolist()

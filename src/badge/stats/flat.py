@@ -29,17 +29,16 @@ OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def write(results: Results, path: str | Path) -> None:
-    """Write the flat table that `load` reads, in the format of the name: .parquet, .csv, .csv.gz, .csv.xz; CSV without
-    an ending.
+    """Write results as a flat table, which `load` reads.
 
-    It has the required columns, and the optional ones that hold anything.
+    It has the required columns, and the optional columns that hold values.
 
     Args:
-        results: what `badge.stats.load` gave.
-        path: the file to write.
+        results: a `Results` table, from `badge.stats.load`.
+        path: the file to write. Its ending sets the format: .parquet, .csv, .csv.gz or .csv.xz; CSV without an ending.
 
     Raises:
-        WriteError: it cannot be written.
+        WriteError: the file cannot be written.
 
     >>> import tempfile
     >>> from badge import stats

@@ -26,7 +26,7 @@ FEWEST_REPEATS, FEWEST_DATA_SETS = 3, 5
 
 
 class Saving(NamedTuple):
-    """One strategy in one setting (None: the median over all settings). inf: `rand`'s final accuracy is not reached."""
+    """The saving of a strategy in a setting (None: the median over settings); inf if the target is not reached."""
 
     setting: Setting | None
     strategy: str
@@ -46,15 +46,15 @@ class LabelsSaved(NamedTuple):
 
 
 def labels_to_reach(labels: NDArray[np.int64], accuracy: Floats, target: Floats) -> Floats:
-    """The number of labels at which each curve (row) first reaches its target, linearly interpolated; inf if it never does.
+    """The number of labels at which each curve first reaches its target, linearly interpolated; inf if it never does.
 
     Args:
-        labels: [T], rising.
-        accuracy: [R, T], a curve per row.
-        target: [R].
+        labels: numbers of labels, [T], ascending.
+        accuracy: one curve per row, [R, T].
+        target: the target of each curve, [R].
 
     Returns:
-        [R], numbers of labels.
+        Numbers of labels, [R].
 
     >>> import numpy as np
     >>> labels_to_reach(np.array([100, 200, 300]), np.array([[0.5, 0.75, 1.0]]), np.array([0.875])).tolist()
@@ -71,24 +71,24 @@ def labels_to_reach(labels: NDArray[np.int64], accuracy: Floats, target: Floats)
 
 
 def saved_labels(results: Results, strategies: Sequence[str] | None = None, seed: int = 0) -> LabelsSaved:
-    """For each setting and strategy the labels that reach `rand`'s final accuracy, as a ratio to `rand`'s own number.
+    """The labels that each strategy needs to reach `rand`'s final accuracy, as a ratio to those of `rand`.
 
-    Both curves are means over the seeds that the two share, at the label counts that all of these runs have. The interval
-    of a ratio is Student's t on its logarithm, with the jackknife over the seeds as standard error: everything, the target
-    included, is recomputed without each seed. A ratio beyond the end of the curve enters as the end, and the interval is
-    then open above. Medians are over the settings that all these strategies have; their interval is a bootstrap over the
-    data sets, because settings share data and seeds.
+    Both curves are means over the seeds that the two strategies share, at the numbers of labels that all these runs have.
+    The 95 % interval of a ratio is Student's t on its logarithm. Its standard error is a jackknife over the seeds:
+    everything, including the target, is recomputed without each seed. A curve that does not reach the target counts with
+    its last number of labels, and the interval is then open above. Medians are over the settings that all these strategies
+    have. Their interval is a bootstrap over the data sets, because settings share data and seeds.
 
     Args:
-        results: what `badge.stats.load` gave.
-        strategies: names, in the order to show; None: all of the results.
-        seed: seed of the bootstrap.
+        results: a `Results` table, from `badge.stats.load`.
+        strategies: names of strategies, in the order to show; None: all strategies in the results.
+        seed: the seed of the bootstrap.
 
     Returns:
-        `LabelsSaved`: a saving for each setting and strategy, and the median of each strategy.
+        `LabelsSaved`: a `Saving` for each setting and strategy, and the median of each strategy.
 
     Raises:
-        InputError: these are no results, or the strategies are no list of names.
+        InputError: `results` is not a `Results`, or `strategies` is not a list of names.
 
     >>> from badge.stats import example
     >>> saving = saved_labels(example(), ["badge"]).savings[0]

@@ -16,11 +16,11 @@ TARGET = 0.99
 
 
 def coverage_notes(results: Results, strategies: Sequence[str]) -> list[Note]:
-    """Notes on missing repeats, unequal numbers of rounds, and strategies or the baseline missing from a setting.
+    """Notes on missing repeats, unequal numbers of rounds, and settings without some strategy or the baseline `rand`.
 
     Args:
-        results: what `badge.stats.load` gave.
-        strategies: names, in the order to show.
+        results: a `Results` table, from `badge.stats.load`.
+        strategies: names of strategies, in the order to show.
 
     Returns:
         The notes; [] if nothing is missing.
@@ -61,10 +61,10 @@ def _holes(rows: Sequence[NDArray[np.int64]]) -> int:
 
 
 def capped_notes(results: Results) -> list[Note]:
-    """The number of rounds of each setting that ended at a training accuracy of 99 % or less, by strategy.
+    """Notes on rounds that ended at a training accuracy of 99 % or less: how many, by setting and strategy.
 
     Args:
-        results: what `badge.stats.load` gave.
+        results: a `Results` table, from `badge.stats.load`.
 
     Returns:
         One note for each such setting.

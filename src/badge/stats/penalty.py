@@ -25,7 +25,7 @@ DECIMALS = 12
 
 
 class Matrix(NamedTuple):
-    """P: the number of settings (with fractions) in which row i beats column j."""
+    """A penalty matrix: entry (i, j) is the number of settings, with fractions, in which strategy i beats strategy j."""
 
     strategies: tuple[str, ...]
     settings: int
@@ -33,12 +33,12 @@ class Matrix(NamedTuple):
 
     @property
     def averages(self) -> NDArray[np.float64]:
-        """Mean of each column, the 0 on the diagonal included, as in the authors' script; lower is better."""
+        """The mean of each column, including the 0 on the diagonal, as in the authors' script. Lower is better."""
         return np.asarray(self.values.mean(axis=0))
 
 
 class Penalty(NamedTuple):
-    """The penalty matrix of every counted setting, to be summed overall or by group."""
+    """The penalty matrix of every setting that counts. `overall` and `group_by` sum them."""
 
     strategies: tuple[str, ...]
     settings: tuple[Setting, ...]
@@ -54,8 +54,8 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
     """The two-sided critical value of Student's t at repeats − 1 degrees of freedom.
 
     Args:
-        repeats: number of pairs.
-        level: significance level of the test; 0.05 leaves 2.5 % on either side.
+        repeats: the number of pairs.
+        level: the significance level of the test; 0.05 leaves 2.5 % on either side.
 
     Returns:
         The value above which |t| is significant.
@@ -72,10 +72,10 @@ def critical_value(repeats: int, level: float = LEVEL) -> float:
 
 
 def t_score(differences: NDArray[np.float64]) -> float:
-    """t = √R·μ̂/σ̂ of R paired differences; ±inf where σ̂ = 0 and μ̂ ≠ 0; 0 where both are 0.
+    """The t-score √R·μ̂/σ̂ of R paired differences: ±inf if only σ̂ is 0, and 0 if μ̂ and σ̂ are 0.
 
     Args:
-        differences: [R], one per seed.
+        differences: one difference per seed, [R].
 
     Returns:
         t.
@@ -91,14 +91,14 @@ def t_score(differences: NDArray[np.float64]) -> float:
 
 
 def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
-    """1 where the accuracies `one` (by seed) beat `other`, −1 where they lose, 0 for a tie, None for under two pairs.
+    """Compare the accuracies of two strategies by a paired t-test over the seeds.
 
     Args:
-        one: {seed: accuracy}.
-        other: {seed: accuracy}.
+        one: the accuracies of one strategy, {seed: accuracy}.
+        other: the accuracies of the other, {seed: accuracy}.
 
     Returns:
-        1, −1, 0 or None.
+        1 if `one` wins, −1 if it loses, 0 for a tie; None if they share fewer than two seeds.
 
     Raises:
         MissingExtraError: scipy is not installed (extra `study`).
@@ -114,17 +114,17 @@ def beats(one: Mapping[int, float], other: Mapping[int, float]) -> int | None:
 
 
 def penalty_matrix(results: Results, strategies: Sequence[str] | None = None) -> Penalty:
-    """Compare every pair of strategies at every label budget of every setting; a win counts 1/n of its setting.
+    """Compare every pair of strategies at every label budget of every setting, by paired t-tests.
 
-    n is the setting's number of label budgets. Settings without any are not counted. A pair that shares fewer than two
-    seeds at a budget is not compared there, and a note says so.
+    A win counts 1/n, where n is the number of label budgets of the setting. Settings without label budgets are left out. A
+    pair that shares fewer than two seeds at a budget is not compared there, and gets a note.
 
     Args:
-        results: what `badge.stats.load` gave.
-        strategies: names, in the order to show; None: all of the results.
+        results: a `Results` table, from `badge.stats.load`.
+        strategies: names of strategies, in the order to show; None: all strategies in the results.
 
     Returns:
-        A `Penalty`: the matrix of all settings, and one for each setting.
+        A `Penalty`: a matrix for each setting; `overall` is their sum.
 
     Raises:
         InputError: a strategy is named twice.
@@ -171,17 +171,17 @@ def _setting_matrix(results: Results, budgets: Budgets, names: Sequence[str], no
 
 
 def group_by(penalty: Penalty, by: str | Callable[[Setting], Any]) -> dict[Any, Matrix]:
-    """The matrix of each group of settings: by "batch_size", "model" or "data", sorted.
+    """The penalty matrix of each group of settings.
 
     Args:
-        penalty: what `penalty_matrix` gave.
-        by: a field of `Setting`, or a function of one.
+        penalty: the result of `penalty_matrix`.
+        by: a field of `Setting` ("batch_size", "model" or "data"), or a function of a setting.
 
     Returns:
-        Group -> its `Matrix`.
+        {group: `Matrix`}, sorted by group.
 
     Raises:
-        UnknownNameError: a setting has no such field.
+        UnknownNameError: `Setting` has no field of this name.
 
     >>> from badge.stats import example
     >>> {group: matrix.settings for group, matrix in group_by(penalty_matrix(example()), "batch_size").items()}

@@ -27,18 +27,18 @@ _KINDS = "a folder of journals, a journal (.jsonl) or a flat table (.csv, .parqu
 
 
 def load(source: str | Path | Sequence[str | Path], progress: bool = False) -> Results:
-    """The results below a folder of journals (`*.jsonl`, at any depth), of one journal, of one flat table (CSV, .csv.gz,
-    .csv.xz or parquet), or of several of these together.
+    """Read results into one table, from journals or from flat tables.
 
     Args:
-        source: a folder, a file, or a list of these.
-        progress: draw a bar on standard error.
+        source: a folder of journals (`*.jsonl`, at any depth), a journal, a flat table (.csv, .csv.gz, .csv.xz or
+            .parquet), or a list of these.
+        progress: show a progress bar on standard error.
 
     Returns:
-        A table with one row per model.
+        A `Results` table with one row per trained model.
 
     Raises:
-        DataError: nothing is there, or a journal is damaged.
+        DataError: there are no results, or a journal is damaged.
         InputError: a column is missing, or two runs contradict each other.
 
     >>> import tempfile; from pathlib import Path

@@ -21,7 +21,7 @@ from badge.stats.columns import OPTIONAL, REQUIRED, RUN, Note, changes, cleaned
 
 
 class Setting(NamedTuple):
-    """One (data, batch size, model) of the paper's protocol; sorts by data, model, batch size.
+    """A setting of the paper's protocol. Settings sort by data, model and batch size.
 
     >>> str(Setting("letter", "mlp", 1000))
     'letter · mlp · B = 1,000'
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """A table of results, sorted by run and number of labels. Made by `badge.stats.load` or `Results.of`.
+    """A table of results, sorted by run and number of labels. `badge.stats.load` and `Results.of` make it.
 
     >>> from badge.stats import example
     >>> example(), example().settings[0].data, example().labels[:3].tolist()
@@ -68,12 +68,13 @@ class Results:
     def of(
         cls, columns: Mapping[str, Any], notes: Sequence[Note] = (), names: Mapping[str, str] | None = None
     ) -> Results:
-        """The table of `columns`: all required ones, any optional ones; other columns are ignored.
+        """Make a table of results from columns.
 
         Args:
-            columns: name -> values.
-            notes: what a reader of statistics on this table must know.
-            names: what a report calls data that are called otherwise here.
+            columns: {name: values}: all of `badge.stats.REQUIRED`, any of `badge.stats.OPTIONAL`. Other columns are
+                ignored.
+            notes: notes for readers of statistics on this table.
+            names: {data: name in a report}, for data with another name in the report.
 
         Returns:
             The table, checked and sorted.
@@ -86,7 +87,7 @@ class Results:
         return cls(**required, optional=optional, notes=(*notes, *extra_notes), names=names or {})
 
     def named(self) -> Results:
-        """The table with every data set called by its name (`Dataset.name`), as in a report.
+        """The table with the name of each data set (`Dataset.name`) in place of its path, as in a report.
 
         Returns:
             The table.
@@ -147,16 +148,16 @@ class Results:
         return {data: " and ".join(f"{u:,} of {w:,}" for u, w in sorted(pairs)) for data, pairs in said.items()}
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """A column of numbers; all NaN where the results do not have it.
+        """A column of numbers. It is all NaN if the results do not have it.
 
         Args:
-            name: a required or optional column.
+            name: the name of a required or optional column.
 
         Returns:
             [rows], as float64.
 
         Raises:
-            UnknownNameError: no results have such a column.
+            UnknownNameError: no column has this name.
         """
         if name == "test_accuracy":
             return self.test_accuracy
@@ -165,16 +166,17 @@ class Results:
         return self.optional.get(name, np.full(len(self), np.nan))
 
     def paired(self, strategies: Sequence[str], least: int = 2) -> Results | None:
-        """The settings in which these strategies share `least` seeds or more, with only those seeds; None if there are none.
+        """The part of the results that these strategies share.
 
-        Otherwise a strategy without results in a setting could not lose there.
+        It has the settings in which all of them share at least `least` seeds, with only those seeds. In other settings, a
+        strategy without results could not lose.
 
         Args:
-            strategies: names.
-            least: number of seeds.
+            strategies: names of strategies.
+            least: the smallest number of shared seeds.
 
         Returns:
-            A table with fewer rows, or None.
+            A table with fewer rows, or None if they share nothing.
 
         >>> from badge.stats import example
         >>> example().paired(["badge", "rand"])
@@ -193,16 +195,16 @@ class Results:
 
     @classmethod
     def joined(cls, tables: Sequence[Results]) -> Results:
-        """One table of several; a run that is in two of them must be the same in both.
+        """Join several tables. A run that is in two of them must have the same results in both.
 
         Args:
-            tables: any number.
+            tables: any number of tables.
 
         Returns:
             The table.
 
         Raises:
-            InputError: two tables hold different results of one run.
+            InputError: two tables hold different results for one run.
         """
         optional = [name for name in OPTIONAL if any(name in table.optional for table in tables)]
         columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in REQUIRED}
@@ -211,10 +213,10 @@ class Results:
         return cls.of(columns, [note for table in tables for note in table.notes], names)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with all columns.
+        """The table as a pandas DataFrame.
 
         Returns:
-            A DataFrame, one row per trained model.
+            A DataFrame with all columns, and one row per trained model.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -225,7 +227,7 @@ class Results:
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Every column that the table has, by name."""
+        """Every column of the table, by name."""
         return {name: getattr(self, name) for name in REQUIRED} | dict(self.optional)
 
 

@@ -31,13 +31,13 @@ from badge.strategies.uncertainty import conf
 
 @listed("albl")
 class ALBL:
-    """The bandit over the arms coreset and conf.
+    """ALBL (Hsu & Lin 2015): a bandit that chooses between coreset and conf.
 
-    More batches than `rounds` may be asked for: it only sets how fast the bandit moves.
+    `rounds` only sets how fast the bandit adapts. You may ask for more batches.
 
     Args:
-        rounds: number of batches that will be asked for.
-        p_min: least probability of an arm; None: by the formula of the paper.
+        rounds: the expected number of batches.
+        p_min: the smallest probability of an arm. None: the formula of its paper.
         delta: δ of that formula.
 
     Raises:
@@ -71,10 +71,10 @@ class ALBL:
         return f"ALBL(rounds={self.rounds}, p_min={self.p_min:.4g}, delta={self.delta})"
 
     def probabilities(self) -> NDArray[np.float64]:
-        """p: how likely each arm is to be drawn next.
+        """The probability of each arm.
 
         Returns:
-            [2], of coreset and of conf.
+            [2]: coreset, conf.
         """
         w = np.exp(self.log_weights - self.log_weights.max())
         p: NDArray[np.float64] = (1 - len(self.arms) * self.p_min) * w / w.sum() + self.p_min
@@ -100,7 +100,7 @@ class ALBL:
         self.importance.update(zip((int(i) for i in ids), self.batch_importance, strict=True))
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
-        """Examples that were labelled without the bandit, the initial ones, do not count."""
+        """Examples that the bandit did not pick, such as the initial ones, do not count."""
         if self.drawn is None:
             return  # nothing was asked through the bandit since the last reward
         weights = np.array([self.importance.get(int(i), 0.0) for i in ids])

@@ -22,24 +22,25 @@ def select_from(
     exclude: Any = None,
     bias: bool = False,
 ) -> NDArray[np.int64]:
-    """The k examples to label next: distinct int64 positions into `outputs`, in pick order.
+    """Pick the k examples to label next, from the outputs of a model.
 
     Args:
-        outputs: what a model says about the pool.
-        k: number of examples to pick.
-        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or an object.
-        seed: the same seed gives the same picks; None draws one.
-        labeled: the outputs of the labelled examples, for strategies that are conditioned on them.
-        exclude: positions that have labels already, or a mask of them. They are never picked, and stand in for `labeled`
-            where that is not given.
-        bias: count the gradient of the output layer's bias too (strategies on gradient embeddings).
+        outputs: the model's outputs for the pool.
+        k: the number of examples to pick.
+        strategy: a name of `badge.strategies.NAMES`, "package.module:function", or a callable (outputs, k, rng,
+            labeled=None) -> positions.
+        seed: the same seed gives the same picks; None draws a new seed.
+        labeled: the outputs of the labelled examples, for strategies that use them.
+        exclude: positions that have labels already, or a mask of them. They are never picked. Without `labeled`, they are
+            the labelled examples.
+        bias: include the gradient of the output layer's bias (strategies on gradient embeddings).
 
     Returns:
-        k distinct positions, int64.
+        k distinct positions in the pool, int64, in pick order.
 
     Raises:
-        InputError: an argument cannot mean anything; k is above the number of examples that may be picked.
-        UnknownNameError: there is no strategy of this name.
+        InputError: an argument is invalid, or k is larger than the number of candidates.
+        UnknownNameError: no strategy has this name.
 
     >>> import badge, numpy as np
     >>> rng = np.random.default_rng(0)

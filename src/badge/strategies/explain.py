@@ -36,7 +36,7 @@ VANISHED = 1e-12
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `badge.explain` gives: numbers of each pick, in pick order, and of the batch.
+    """The result of `badge.explain`: numbers for each pick, in pick order, and for the batch.
 
     >>> import badge
     >>> out = badge.Outputs([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
@@ -58,10 +58,10 @@ class Explanation:
     gain: NDArray[np.float64] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per pick, for tables and JSON; several labels are given as positions.
+        """One dictionary per pick, for tables and JSON. Several labels become a list of class numbers.
 
         Returns:
-            The id and the numbers of each pick, in the order of the picks.
+            The position and the numbers of each pick, in pick order.
         """
         label = self.label if self.label.ndim == 1 else [np.flatnonzero(row).tolist() for row in self.label]
         columns = {"position": self.ids, "norm": self.norm, "label": label, "confidence": self.confidence}
@@ -79,21 +79,22 @@ def explain(
     exclude: Any = None,
     seed: int | None = 0,
 ) -> Explanation:
-    """Why these picks: gradient norm, guessed class, confidence, distance to earlier picks, coverage.
+    """Explain picks: gradient norm, guessed class, confidence, distance to earlier picks, coverage.
 
     Args:
-        outputs: what the model says about the pool, with probabilities and embeddings.
+        outputs: the model's outputs for the pool, with probabilities and embeddings.
         ids: positions of the picks, in pick order.
-        strategy: what picked them, if it has an objective: maxherding, uherding, probcover, bait, bait-binary, or auto after
-            its first batch. `gain` is then what each pick added to the objective: coverage of the pool (of probcover the
-            share of it that is newly covered), or by how much the variance tr(M⁻¹F) of the last layer falls (bait;
-            it depends on the number of picks, so explain a batch as a whole).
-        labeled: as `select_from` was given it, like the next two. The objective depends on the labelled examples.
-        exclude: positions that could not be picked; they stand in for `labeled` where that is not given.
-        seed: probcover finds its radius with it.
+        strategy: the strategy that picked them, if it has an objective: maxherding, uherding, probcover, bait, bait-binary,
+            or auto after its first batch. `gain` then holds what each pick added to the objective. For maxherding and
+            uherding that is coverage of the pool; for probcover, the share of the pool that is newly covered; for bait, how
+            far the variance tr(M⁻¹F) of the last layer falls. bait's gain depends on the number of picks: explain a whole
+            batch at once.
+        labeled: the labelled examples, as in the call of `select_from`. The objective depends on them.
+        exclude: positions that had labels already, as in that call. Without `labeled`, they are the labelled examples.
+        seed: the seed of that call; probcover uses it to choose its radius.
 
     Returns:
-        An `Explanation` with a row per pick, and the mean norm and log-determinant of the batch.
+        An `Explanation`: numbers for each pick, and the mean norm and log-determinant of the batch.
 
     Raises:
         InputError: the outputs lack probabilities or embeddings, an id is not a position of the pool, or the strategy has no

@@ -29,7 +29,7 @@ Picks = NDArray[np.int64]
 
 
 class Strategy(Protocol):
-    """What `select_from` and the learner call: k distinct positions into `outputs`, in pick order.
+    """A strategy: a callable that returns k distinct positions of `outputs`, in pick order.
 
     >>> import badge
     >>> def least_sure(outputs, k, rng, labeled=None):
@@ -40,20 +40,20 @@ class Strategy(Protocol):
     """
 
     def __call__(self, outputs: Outputs, k: int, rng: Generator, labeled: Outputs | None = None) -> Picks:
-        """Pick.
+        """Pick k examples.
 
         Args:
-            outputs: what the model says about the examples that may be picked.
-            k: number of examples to pick.
-            rng: where everything random comes from.
-            labeled: the outputs of the labelled examples, if there are any.
+            outputs: the model's outputs for the candidates.
+            k: the number of examples to pick.
+            rng: the generator for everything random.
+            labeled: the outputs of the labelled examples, or None.
         """
         ...
 
 
 @runtime_checkable
 class Stateful(Strategy, Protocol):
-    """A strategy that learns from what became of its batches; `albl` is one. The learner keeps its memory in the journal.
+    """A strategy that learns from the results of its batches, such as `albl`. The journal keeps its memory.
 
     >>> from badge.strategies import ALBL
     >>> isinstance(ALBL(rounds=20), Stateful)
@@ -61,28 +61,28 @@ class Stateful(Strategy, Protocol):
     """
 
     def picked(self, ids: NDArray[np.int64]) -> None:
-        """The caller's own, stable ids of the batch that the last call chose, in its order.
+        """Receive the ids of the batch that the last call picked, in pick order.
 
         Args:
-            ids: [k], as `observe` will name them.
+            ids: the ids, [k]; `observe` uses the same ones.
         """
 
     def observe(self, ids: NDArray[np.int64], correct: NDArray[np.bool_]) -> None:
-        """After training: the ids of the labelled examples, and whether the new model gets each right.
+        """Receive, after each training, whether the new model is right about each labelled example.
 
         Args:
-            ids: [n] of all labelled examples.
-            correct: [n].
+            ids: the ids of all labelled examples, [n].
+            correct: whether the model is right about each, [n].
         """
 
     def state(self) -> dict[str, Any]:
-        """Everything that it remembers, fit for JSON."""
+        """The whole memory, as JSON values."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` gave.
+        """Continue from an earlier `state()`.
 
         Args:
-            state: as `state()` gave it.
+            state: the result of `state()`.
         """
 
 
@@ -109,18 +109,18 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 def declare(reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled = "if any") -> Callable[[Made], Made]:
-    """A decorator with which a strategy says what it reads.
+    """A decorator that declares what a strategy reads.
 
     Args:
-        reads: "probabilities", "embeddings", both, or nothing at all: then the model does not run.
-        blocks: it reads a pool row block by row block, so that a pool on disk stays there.
-        labeled: "no", "if any" or "required": whether it is given the outputs of the labelled examples.
+        reads: a set of "probabilities" and "embeddings". For an empty set the model does not run.
+        blocks: the strategy reads the pool in blocks of rows, so a pool on disk stays on disk.
+        labeled: whether the strategy gets the outputs of the labelled examples: "no", "if any" or "required".
 
     Returns:
         The decorator.
 
     Raises:
-        InputError: one of the three means nothing.
+        InputError: one of the three is invalid.
 
     >>> @declare(reads={"probabilities"}, blocks=True, labeled="no")
     ... def first(outputs, k, rng, labeled=None):
@@ -139,7 +139,7 @@ def declare(reads: Iterable[str] = BOTH, blocks: bool = False, labeled: Labeled 
 
 
 def declaration(strategy: Any) -> Declaration:
-    """What a strategy declares by attributes of the object or its class; without them, that it reads everything.
+    """The declaration of a strategy. A strategy that declares nothing reads everything.
 
     Args:
         strategy: any strategy, or a `functools.partial` of one.

@@ -19,18 +19,18 @@ CALL = "(outputs, k, rng, labeled=None)"
 
 
 def get(strategy: str | Strategy, bias: bool = False) -> Strategy:
-    """The strategy of a name (a fresh one where it has memory), a user's "package.module:function", or the object itself.
+    """Look up a strategy. A strategy with memory is new on every call.
 
     Args:
-        strategy: a name, "package.module:function", or the object itself.
-        bias: look at the gradient of the output layer's bias too, with strategies that have this parameter.
+        strategy: a name, "package.module:function", or an object, which is returned unchanged.
+        bias: include the gradient of the output layer's bias (strategies on gradient embeddings).
 
     Returns:
         A callable (outputs, k, rng, labeled=None) -> positions.
 
     Raises:
-        UnknownNameError: there is no strategy of this name.
-        InputError: `bias` with a strategy that is not on gradients.
+        UnknownNameError: no strategy has this name.
+        InputError: `bias` is set and the strategy has no such option.
 
     >>> from badge import strategies
     >>> strategies.get("nope")

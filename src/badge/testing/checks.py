@@ -82,23 +82,23 @@ def check_sampler(
     refuses: Errors = (),
     draws: int = 500,
 ) -> None:
-    """Raise AssertionError where a sampler does not do what every sampler must.
+    """Check a sampler against the rules for every sampler. A violation raises AssertionError.
 
-    - It returns k distinct positions as int64, also of pools of one row, of duplicates, of zeros, and where k = N.
-    - The same seed gives the same picks, whatever was drawn before; the pool is left as it is.
-    - The picks do not depend on how the pool is held: in memory, memory-mapped, read in blocks.
-    - k, features and a generator that mean nothing are refused, with ValueError or TypeError.
-    - With `law`, its draws of 2 from 5 rows follow that law.
+    - It returns k distinct positions as int64, also for pools of one row, of duplicates or of zeros, and for k = N.
+    - The same seed gives the same picks, independent of earlier draws. The pool is left unchanged.
+    - The picks do not depend on how the pool is stored: in memory, memory-mapped or read in blocks.
+    - An invalid k, invalid features or an invalid generator raise ValueError or TypeError.
+    - With `law`, its draws of 2 from 5 rows follow the law.
 
     Args:
         sampler: the function `(features, k, rng)`.
-        law: `law(x, k)` gives the probability of each outcome, a tuple of positions into the matrix `x`. If all tuples
-            are ascending the law is one of sets, and the order of the picks does not matter.
-        refuses: errors with which the sampler may refuse a pool, as a k-DPP does above the rank of its kernel.
-        draws: number of draws that are compared with the law.
+        law: `law(x, k)` returns the probability of each outcome, {tuple of positions in the matrix `x`: probability}. If
+            all tuples are ascending, the order of the picks does not count.
+        refuses: errors that the sampler may raise for a pool that it does not accept, as a k-DPP does above its rank.
+        draws: the number of draws to compare with the law.
 
     Raises:
-        AssertionError: it does not; one line says what is wrong, and on which pool.
+        AssertionError: a rule is violated. One line says which, and on which pool.
 
     >>> import badge
     >>> from badge.testing import check_sampler, kmeanspp_law
@@ -127,24 +127,24 @@ def check_strategy(
     refuses: Errors = (),
     draws: int = 500,
 ) -> None:
-    """Raise AssertionError where a strategy does not do what every strategy must.
+    """Check a strategy against the rules for every strategy. A violation raises AssertionError.
 
-    - Its positions and seeds are as `check_sampler` says, and the pool is left as it is.
-    - It reads what it declares and nothing else; the picks do not depend on how the pool is held.
-    - A k that means nothing is refused, with ValueError or TypeError.
-    - One with memory goes on from `restore(state())`, through JSON, as it would have gone on itself.
-    - With `law`, its draws of 2 from 5 examples follow that law.
+    - Its picks and seeds follow the first two rules of `check_sampler`, and the pool is left unchanged.
+    - It reads what it declares and nothing else. The picks do not depend on how the pool is stored.
+    - An invalid k raises ValueError or TypeError.
+    - A strategy with memory makes the same picks after `restore(state())`, with the state passed through JSON.
+    - With `law`, its draws of 2 from 5 examples follow the law.
 
     Args:
         strategy: a name, or a callable `(outputs, k, rng, labeled=None)`.
-        law: `law(outputs, k)` gives the probability of each outcome, a tuple of positions. If all tuples are ascending
-            the law is one of sets, and the order of the picks does not matter. The strategy is given no labelled examples,
-            or the first of the five where it requires some.
-        refuses: errors with which the strategy may refuse a pool.
-        draws: number of draws that are compared with the law.
+        law: `law(outputs, k)` returns the probability of each outcome, {tuple of positions: probability}. If all tuples are
+            ascending, the order of the picks does not count. The strategy gets no labelled examples, or the first of the
+            five if it requires some.
+        refuses: errors that the strategy may raise for a pool that it does not accept.
+        draws: the number of draws to compare with the law.
 
     Raises:
-        AssertionError: it does not; one line says what is wrong, and on which pool.
+        AssertionError: a rule is violated. One line says which, and on which pool.
 
     >>> from badge.testing import check_strategy
     >>> check_strategy("marg")

@@ -73,9 +73,9 @@ def kmeanspp_law(
     """The probability of every ordered draw of k rows by k-means++ (appendix A of the paper, without repeats).
 
     Args:
-        x: [N, D].
-        k: number of rows drawn.
-        first: "uniform" or "max-norm".
+        x: the rows, [N, D].
+        k: the number of rows drawn.
+        first: "uniform" or "max-norm", as in `badge.samplers.kmeanspp`.
         given: rows that count as drawn already.
 
     Returns:
@@ -108,8 +108,8 @@ def kdpp_law(x: NDArray[np.float64], k: int) -> Law:
     """The probability of every set of k rows of x, in ascending order: proportional to the determinant of its Gram matrix.
 
     Args:
-        x: [N, D].
-        k: number of rows drawn.
+        x: the rows, [N, D].
+        k: the number of rows drawn.
 
     Returns:
         {positions, ascending: probability}.

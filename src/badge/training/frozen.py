@@ -22,27 +22,27 @@ from badge.training.linear import Linear, LinearHead
 
 
 class Frozen(Linear):
-    """A trainer for `ActiveLearner` and `badge run` that leaves a pretrained encoder alone and fits a linear head.
+    """A trainer for `ActiveLearner` and `badge run`: a linear head on a pretrained encoder that is never trained.
 
     Args:
-        encoder: a torch module; "hf:" and a folder or a name of the hub; or a function of a batch. It gives one row of
-            numbers per example; tokens or places are averaged.
-        tokenizer: the tokenizer or processor of a module that reads texts or images (`hf:` has its own).
-        l2: weight of the penalty; the examples are brought to one scale first, so that 1 suits most encoders.
-        keep: folder for the embeddings; the user's cache by default. A folder in it belongs to one encoder and one pool. A
-            pass that was interrupted goes on where it stopped.
-        name: what identifies the encoder: needed where a function's code does not say it all (weights in a closure).
-        batch_size: examples per pass of the encoder.
-        max_length: most tokens of a text.
-        device: where the encoder runs; None: where it is.
-        progress: draw a bar on standard error.
+        encoder: a torch module; "hf:" and a folder or a name on the Hugging Face hub; or a function of a batch. It returns
+            one row of numbers per example. Outputs per token or per place are averaged.
+        tokenizer: the tokenizer or processor of a module that reads texts or images. `hf:` encoders have their own.
+        l2: weight of the L2 penalty on the head. The embeddings are scaled first, so 1 suits most encoders.
+        keep: the folder for the embeddings; None: the user's cache. It has one folder for each encoder and pool. An
+            interrupted pass resumes.
+        name: a name that identifies the encoder. Set it if the code of a function does not (weights in a closure).
+        batch_size: examples per forward pass of the encoder.
+        max_length: most tokens per text; None: the limit of the tokenizer.
+        device: the device to run the encoder on; None: the encoder's own.
+        progress: show a progress bar on standard error.
 
-    `prepare(pool)` gives the kept embeddings, `fit` takes rows of them; the learner calls both. `join(model)` puts the
-    encoder before a trained head again: a classifier of raw examples.
+    `prepare(pool)` returns the embeddings, and `fit` takes rows of them; the learner calls both. `join(model)` puts the
+    encoder in front of a trained head: a classifier of raw examples.
 
     Raises:
-        InputError: the encoder is none of these.
-        WriteError: in `fit`, the embeddings cannot be kept in the folder.
+        InputError: the encoder is none of these, or another argument is invalid.
+        WriteError: in `prepare`, the embeddings cannot be written to the folder.
 
     >>> import badge, tempfile
     >>> texts = ["good", "very good", "bad", "so bad"] * 5
@@ -84,7 +84,7 @@ class Frozen(Linear):
         self._reads: tuple[bool, nn.Module, Any] | None = None  # of hf:… texts or images, the encoder, its tokenizer
 
     def prepare(self, pool: Any) -> Tensor:
-        """The embeddings [N, D] of a pool: read from disk, computed where they are not there yet.
+        """The embeddings of a pool, from disk; they are computed if they are not there yet.
 
         Args:
             pool: raw examples, as the encoder reads them.
@@ -93,7 +93,8 @@ class Frozen(Linear):
             A tensor [N, D], memory-mapped.
 
         Raises:
-            ModelError: the encoder does not give one row of numbers per example.
+            ModelError: the encoder does not return one row of numbers per example.
+            WriteError: the embeddings cannot be written to the folder.
         """
         opened = open_pool(pool)
         encoder, tokenizer = self._opened(texts=_holds_texts(opened))
@@ -117,10 +118,10 @@ class Frozen(Linear):
         return kept if order is None else kept[torch.from_numpy(np.argsort(order))]
 
     def join(self, model: LinearHead) -> nn.Module:
-        """The encoder and a head that `fit` gave, as one classifier of raw examples of the kind last prepared.
+        """The encoder and a trained head as one classifier of raw examples, of the kind that `prepare` last got.
 
         Args:
-            model: what `fit` returned, e.g. `learner.model`.
+            model: a head that `fit` returned, e.g. `learner.model`.
 
         Returns:
             A network that takes raw examples and returns scores [n, classes].

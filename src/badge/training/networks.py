@@ -33,9 +33,9 @@ def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
     """One hidden layer with ReLU, on flattened examples.
 
     Args:
-        inputs: numbers per example.
-        classes: number of classes.
-        hidden: width of the hidden layer.
+        inputs: the number of values per example.
+        classes: the number of classes.
+        hidden: the width of the hidden layer.
 
     Returns:
         An untrained network.
@@ -47,11 +47,11 @@ def mlp(inputs: int, classes: int, hidden: int = 256) -> nn.Module:
 
 
 def resnet18(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
-    """ResNet-18 (He et al., 2016) for small images: 3 × 3 stem without max-pooling. The authors' code has `width=16`.
+    """ResNet-18 (He et al., 2016) for small images: 3 × 3 stem, no max-pooling. The authors' code uses `width=16`.
 
     Args:
-        classes: number of classes.
-        channels: 3 for colour images, 1 for grey ones.
+        classes: the number of classes.
+        channels: 3 for colour images, 1 for grey images.
         width: channels after the first layer; the others scale with it.
 
     Returns:
@@ -71,8 +71,8 @@ def vgg11(classes: int, channels: int = 3, width: int = 64) -> nn.Module:
     """VGG-11 (Simonyan & Zisserman, 2015) with batch norm and one linear layer, for small images.
 
     Args:
-        classes: number of classes.
-        channels: 3 for colour images, 1 for grey ones.
+        classes: the number of classes.
+        channels: 3 for colour images, 1 for grey images.
         width: channels after the first layer; the others scale with it.
 
     Returns:
@@ -130,17 +130,17 @@ NETWORKS: dict[str, Build] = {"mlp": _build_mlp} | {n.__name__: partial(_build_o
 
 
 def resolve(name: str, width: int | None = None) -> Build:
-    """The build of a name, or of your own "package.module:function"; `width` scales it.
+    """The function that builds a network, by its name.
 
     Args:
         name: "mlp", "resnet18", "vgg11", or "package.module:function".
-        width: width of the network; None: its default.
+        width: the width of the network; None: its default.
 
     Returns:
         A function (shape of an example, classes) -> untrained network.
 
     Raises:
-        UnknownNameError: there is no network of this name.
+        UnknownNameError: no network has this name.
 
     >>> resolve("mlp")((1, 8, 8), 10)[1]
     Linear(in_features=64, out_features=256, bias=True)

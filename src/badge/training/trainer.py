@@ -48,23 +48,24 @@ class Fit:
 
 
 class Trainer:
-    """Trains a new network from scratch on every call of `fit`; nothing is carried over from one call to the next.
+    """Trains a new network from scratch on every call of `fit`. Nothing is kept from one call to the next.
 
-    Training ends with the epoch in which the running accuracy exceeds `target`. An attempt without a better accuracy for
-    `patience` epochs is abandoned for a new initialisation. After `max_epochs` in all, the most accurate attempt is returned.
+    Training ends after the epoch in which the running training accuracy exceeds `target`. If the accuracy does not improve
+    for `patience` epochs, training restarts from new weights. After `max_epochs` epochs in total, `fit` returns the most
+    accurate attempt.
 
     Args:
-        build: makes the untrained network, which returns raw scores [n, classes].
+        build: a function that makes the untrained network, which returns raw scores [n, classes].
         lr: learning rate of Adam.
         batch_size: examples per step.
-        target: training accuracy that ends the training.
-        max_epochs: most epochs, of all attempts together.
-        patience: epochs without a better training accuracy before a new attempt.
-        device: where to train; None: CUDA if there is one, else the CPU.
+        target: the training accuracy above which training ends.
+        max_epochs: most epochs, over all attempts.
+        patience: epochs without a better training accuracy before training restarts.
+        device: the device to train on. None: CUDA if there is a GPU, else the CPU.
 
     Raises:
-        InputError: an argument cannot mean anything.
-        ModelError: in `fit`, the training diverged: lower `lr`.
+        InputError: an argument is invalid.
+        ModelError: in `fit`, training diverged (lower `lr`), or `build` did not make a new network.
 
     >>> import badge, numpy as np
     >>> from badge.training.networks import mlp
@@ -101,27 +102,27 @@ class Trainer:
         self.last: Fit | None = None
 
     def fit(self, examples: Any, labels: Any, rng: np.random.Generator) -> nn.Module:
-        """A network trained on `examples` [n, ...] and `labels` [n], in eval mode.
+        """Train a new network on examples and labels.
 
-        Labels [n, L] of 0 and 1 are multi-label: the loss is then the sum of the labels' binary cross-entropies, and the
-        accuracy counts every one of them.
+        Labels [n, L] of 0 and 1 are multi-label. The loss is then the sum of the binary cross-entropies of the labels, and
+        the accuracy is the share of all n·L labels that are right.
 
-        A tuple or dict of tensors is given to a network of several inputs, by position or by name. Images of 0 to 255 in
-        uint8 are divided by 255 if the network does not take uint8; the trained network does the same.
+        A network with several inputs gets a tuple of tensors by position, or a dict by name. uint8 images are divided by
+        255 if the network does not take uint8; the trained network does the same.
 
-        The same state of `rng` gives the same network on one machine and number of threads. torch's own random state is
-        left as it was.
+        The same state of `rng` gives the same network, on one machine with one number of threads. The random state of torch
+        is left unchanged.
 
         Args:
             examples: [n, ...], or a tuple or dict of tensors.
             labels: [n] whole numbers from 0, or [n, L] of 0 and 1.
-            rng: where the initial weights and the order of the examples come from.
+            rng: the generator for the initial weights and the order of the examples.
 
         Returns:
-            The network, in eval mode; `last` holds what the training took.
+            The network, in eval mode. `last` records the epochs, restarts, accuracy and seconds.
 
         Raises:
-            InputError: examples and labels do not fit each other or the network.
+            InputError: the examples do not match the labels or the network.
         """
         start = time.perf_counter()
         x, y = on_device(examples, labels, self.device)
