@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 import typer.main
 
 from badge.cli import app
+from badge.experiment import Cell
 from badge.journal import events
 from badge.journal.schema import KINDS
 
@@ -50,8 +51,8 @@ INNER = {
 PYTHON: dict[str, Page] = {
     "reference/select.md": Page(
         "Select",
-        "Picks from a model, or from what a model said. Start with `badge.select`; `badge.predict` and `badge.select_from` "
-        "are its two halves.",
+        "Pick from a model, or from its outputs. Start with `badge.select`. It runs `badge.predict`, then "
+        "`badge.select_from`.",
         (
             *(
                 "badge.select",
@@ -66,7 +67,7 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/learner.md": Page(
         "Learner and training",
-        "Ask and tell, and what trains in between. [The loop](../loop.md) tells the story.",
+        "Ask for labels, tell them, and train in between. [The loop](../loop.md) explains how.",
         (
             *("badge.ActiveLearner", "badge.Trainer", "badge.training.Frozen"),
             *(f"badge.training.networks.{name}" for name in ("mlp", "resnet18", "vgg11", "resolve", "learning_rate")),
@@ -75,7 +76,8 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/strategies.md": Page(
         "Strategies and samplers",
-        "A strategy says what to pick; a sampler picks from vectors. [Every strategy](../strategies.md) shows what they do.",
+        "A strategy picks from the outputs of a model; a sampler picks from vectors. "
+        "[Every strategy](../strategies.md) shows the picks of each.",
         (
             *(f"badge.strategies.{name}" for name in ("get", "declare", "declaration", "Strategy", "Stateful", "ALBL")),
             *(
@@ -87,7 +89,7 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/testing.md": Page(
         "Test your own",
-        "The tests that our own samplers and strategies pass, for yours. No test runner is needed.",
+        "Check your own samplers and strategies with the tests that ours pass. No test runner is needed.",
         tuple(f"badge.testing.{name}" for name in ("check_strategy", "check_sampler", "kmeanspp_law", "kdpp_law")),
     ),
     "reference/data.md": Page(
@@ -102,7 +104,7 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/stats.md": Page(
         "Statistics and report",
-        "The paper's evaluation of finished runs; none of it needs torch. [Statistics](../statistics.md) explains it.",
+        "The paper's evaluation of finished runs. It does not need torch. [Statistics](../statistics.md) explains it.",
         (
             *(f"badge.stats.{name}" for name in ("load", "Results", "write", "example")),
             *(f"badge.stats.{name}" for name in ("learning_curve", "mean_curve", "saved_labels", "labels_to_reach")),
@@ -118,7 +120,7 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/cluster.md": Page(
         "Cluster",
-        "The same picks on a Ray cluster (extra `ray`). [A Ray cluster](../cluster.md) tells the story.",
+        "The same picks on a Ray cluster (extra `ray`). [A Ray cluster](../cluster.md) explains how.",
         ("badge.cluster.predict", "badge.cluster.select", "badge.cluster.select_from"),
     ),
     "reference/journal.md": Page(
@@ -131,7 +133,8 @@ PYTHON: dict[str, Page] = {
     ),
     "reference/errors.md": Page(
         "Errors",
-        "Every error that badge raises on purpose is a `BadgeError`. Its message is one line: condition, values, way out.",
+        "Every error that badge raises on purpose is a `BadgeError`. Its message is one line: what is wrong, the values, "
+        "and what to do.",
         (
             *(f"badge.errors.{name}" for name in ("BadgeError", "InputError", "UnknownNameError", "NoCandidatesError")),
             *(
@@ -174,7 +177,7 @@ def defined_at(path: str) -> str:
 def commands_page() -> str:
     """Every command with its help, arguments and options."""
     root = typer.main.get_command(app)
-    words = "Made from the commands themselves. `badge COMMAND --help` says the same.\n"
+    words = "The help of every command, as `badge COMMAND --help` prints it.\n"
     return "# Commands\n\n" + words + "\n" + "\n".join(_command("badge", root))
 
 
@@ -226,21 +229,26 @@ def _cell(text: str) -> str:
 OPENING = """\
 # The journal's format
 
-What a learner or an experiment has written, for programs in any language that read it. A journal is a text file, one
-JSON object per line. Here 20 examples were opened, two of them asked for and labelled:
+The format of the file that a learner or an experiment writes, for programs in any language. A journal is a text file with
+one JSON object per line. In this one, a learner with a pool of 20 examples asks for two labels and gets them:
 
 ```json
 {lines}
 ```
 
-Every line has `n`, its number from 1; `event`, its kind; `at`, when it was written, UTC; and at its end `sum`, a
-checksum of everything before that field. A field that holds its default is left out. The file is UTF-8, and lines end
-in `\\n`. The number of this format is **{format}**, in the field `format` of the first line.
+Every line has these fields:
 
-An *id* is what an example is called: its position in the pool, a number from 0, or a text that the caller gave. A
-*class* is a number or a text. With several labels per example, a label is a list of classes. Each kind of event has
-its section below, with its fields; "needed" is a field without a default. This page is made from
-`src/badge/journal/events.py`.
+- `n`: the number of the line, from 1.
+- `event`: the kind of the event.
+- `at`: the time of writing, UTC.
+- `sum`, at the end of the line: a checksum of everything before this field.
+
+A field is left out if its value is the default, except in `start`, `round` and `end`. The file is UTF-8, and lines end in
+`\\n`. The number of this format is **{format}**. It is in the field `format` of the first line.
+
+The *id* of an example is its position in the pool, a number from 0, or your own id, a text or a whole number. A *class* is
+a number or a text. With several labels per example, a label is a list of classes. Each kind of event has a section below.
+"needed" marks a field without a default. This page is made from `src/badge/journal/events.py`.
 
 """
 
@@ -262,7 +270,7 @@ def _example() -> str:
 
 def format_page() -> str:
     kinds = "\n".join(_kind(f"`{name}`", kind) for name, kind in KINDS.items())
-    parts = [events.PoolId, events.Initial, events.Stop, events.Memory, events.Data]
+    parts = [events.PoolId, events.Initial, events.Stop, events.Memory, events.RunSettings, events.Data]
     objects = "\n".join(_kind(f"`{part.__name__}`", part, "###") for part in parts)
     return OPENING.format(format=events.FORMAT, lines=_example()) + kinds + "\n## Objects in fields\n\n" + objects
 
@@ -284,6 +292,9 @@ def _kind(title: str, kind: type, level: str = "##") -> str:
 
 
 def _known(kind: type, field: str) -> str:
+    if kind is events.RunSettings:  # `Cell` says what each setting is
+        (said,) = re.findall(rf"^    {field}: (.*(?:\n {{8}}.*)*)\.$", inspect.getdoc(Cell) or "", re.MULTILINE)
+        return " ".join(said.split())
     return FIELDS.get(f"{kind.__name__}.{field}") or FIELDS.get(field, "")
 
 
@@ -298,7 +309,7 @@ def _type(hint: Any) -> str:
     if inspect.isclass(hint) and issubclass(hint, events.JsonObject):
         return f"[`{hint.__name__}`](#{hint.__name__.lower()})"
     if get_origin(hint) is UnionType:
-        return " or ".join(_type(part) for part in get_args(hint))
+        return " or ".join(dict.fromkeys(_type(part) for part in get_args(hint)))
     if get_origin(hint) is list:
         return "list of " + re.sub(r"(number|text)\b", r"\1s", _type(get_args(hint)[0]))
     if get_origin(hint) is dict:
@@ -320,26 +331,26 @@ def comments(kind: type) -> dict[str, str]:
 
 #: what the events mean whose types say nothing
 MEANING = {
-    "Header": "First and once: pool, classes, strategy, seed, labels that exist already.",
+    "Header": "The first event, once: pool, classes, strategy, seed, labels that exist before the loop.",
     "Ask": "A batch was asked for.",
-    "Tell": "Labels of asked ids, or of others (`unasked`).",
+    "Tell": "Labels of ids that were asked for, or of others (`unasked`).",
     "Relabel": "A corrected label.",
-    "Skip": "Nobody can label these.",
-    "Unskip": "Back to the pool with skipped ids.",
-    "Release": "Back to the pool with asked ids.",
-    "Decide": "Labels set by one person, whatever others said.",
+    "Skip": "Ids that nobody can label.",
+    "Unskip": "Skipped ids go back to the pool.",
+    "Release": "Pending ids go back to the pool.",
+    "Decide": "Labels that one person set, in place of the votes of others.",
     "Remark": "A comment on an example, or a flag.",
     "SetAside": "A test sample, never trained on.",
     "AddClass": "A new class.",
-    "Use": "Another strategy from here on.",
+    "Use": "A change of the strategy.",
     "NewPool": "The pool has grown.",
     "Withdraw": "Examples left the pool.",
     "Return": "Withdrawn examples came back.",
-    "Lost": "Written by a repair in place of a line that it could not save.",
+    "Lost": "A repair writes this in place of a line that it could not save.",
     "Initial": "Labels that existed before the loop.",
-    "Start": "An experiment: first and once.",
-    "Round": "An experiment: one model, its accuracy and the batch that it picked.",
-    "Resume": "An experiment goes on after a stop.",
+    "Start": "The first event of an experiment, once.",
+    "Round": "A round of an experiment: one model, its accuracy and the batch that it picked.",
+    "Resume": "An experiment resumes.",
     "Failed": "An experiment ended with an error.",
     "End": "An experiment is finished.",
 }
@@ -348,53 +359,54 @@ MEANING = {
 FIELDS = {
     "format": "the number of the format",
     "pool": "the examples",
-    "classes": "how many there are, or their names",
+    "classes": "the number of classes, or their names",
     "strategy": "its name, or its class and parameters",
-    "seed": "where every random number comes from",
+    "seed": "the seed of every random number",
+    "cell": "the settings of the run",
     "initial": "labels that existed before the loop",
     "multilabel": "whether an example may have several labels",
-    "round": "number of the batch, or of the model, from 0",
+    "round": "number of the batch or of the model, from 0",
     "ids": "the examples",
     "id": "the example",
     "labels": "their labels, in the same order",
     "label": "the new label",
     "by": "the person",
-    "unasked": "whether ids may be others than those asked for",
-    "request": "number of the page's request, by which one that comes twice is known",
-    "reason": "why, in words",
+    "unasked": "whether labels of ids that were not asked for are allowed",
+    "request": "id of the page's request; a request that arrives twice counts once",
+    "reason": "the reason, in words",
     "stop": "how far the predictions still change",
-    "memory": "what the strategy remembers",
-    "select_seconds": "that the selection took",
+    "memory": "the memory of the strategy",
+    "select_seconds": "duration of the selection",
     "Remark.text": "the comment",
-    "AddClass.name": "of the class",
-    "examples": "how many were erased",
-    "version": "of the picks, from here on",
-    "error": "its message, in one line",
-    "data": "what it was run on",
-    "versions": "of Python and of packages",
-    "git": "revision of the current directory",
-    "Round.labels": "that the model was trained on",
-    "End.labels": "when it ended",
-    "test_accuracy": "share of the test set that the model has right",
+    "AddClass.name": "the name of the class",
+    "examples": "the number of examples erased",
+    "version": "the new version of the picks",
+    "error": "the message of the error, in one line",
+    "data": "the data set",
+    "versions": "the versions of Python and of packages",
+    "git": "the git revision of the current directory",
+    "Round.labels": "the number of labels of the model",
+    "End.labels": "the number of labels at the end",
+    "test_accuracy": "accuracy on the test set",
     "macro_f1": "mean F1 score of the classes, on the test set",
-    "train_accuracy": "at the end of training",
-    "epochs": "of training",
-    "restarts": "of training, from new weights",
-    "train_seconds": "that training took",
-    "predict_seconds": "that the predictions took",
+    "train_accuracy": "accuracy on the training set, at the end of training",
+    "epochs": "number of epochs of the training",
+    "restarts": "how often training restarted from new weights",
+    "train_seconds": "duration of the training",
+    "predict_seconds": "duration of the predictions",
     "mean_norm": "mean length of the gradient embeddings of the batch",
-    "log_det": "logarithm of the determinant of their products: how different they are",
-    "picked": "the batch that this model chose",
-    "seconds": "of the whole round",
+    "log_det": "log-determinant of the Gram matrix of these embeddings: the diversity of the batch",
+    "picked": "the batch that this model picked",
+    "seconds": "duration of the whole round",
     "length": "number of examples",
     "kappa": "Cohen's κ of the two models' predictions",
     "all": "the whole memory",
-    "set": "fields that have new values",
-    "add": "entries that tables have got",
-    "Data.name": "of the data set",
-    "rows": "that were at hand",
-    "total": "rows of the complete set",
-    "complete": "whether these are all",
+    "set": "fields with new values",
+    "add": "new entries of tables",
+    "Data.name": "the name of the data set",
+    "rows": "number of rows that were available",
+    "total": "number of rows of the complete set",
+    "complete": "whether all rows were available",
     "Data.text": "whether its examples are texts",
-    "Data.digest": "of the rows",
+    "Data.digest": "digest of the rows",
 }

@@ -2,14 +2,14 @@
 
 A loop (`badge.ActiveLearner`) writes
 
-    learner   first and once: pool, classes, strategy, seed, labels that exist already
+    learner   first and once: pool, classes, strategy, seed, labels that exist before the loop
     ask       a batch                          tell      labels of it, or of other ids (`unasked`)
     relabel   a corrected label                skip, unskip, release
     class     a new class                      use       a change of strategy
     pool      the pool has grown               test      a test sample, never trained on
     picks     a newer badge: the same seed gives other picks from here on
-    withdraw  examples left the pool           return    and came back             erased  `badge journal erase`
-    decide    labels set by one person, whatever others said
+    withdraw  examples left the pool           return    they came back            erased  `badge journal erase`
+    decide    labels that one person set, in place of the votes of others
     remark    a comment on an example, or a flag
 
 A run of an experiment writes `start` first, a `round` for each model, `resume`, `failed` and `end`. A repair writes `lost` in
@@ -65,8 +65,8 @@ class PoolId(JsonObject):
     """What identifies a pool."""
 
     length: int
-    sample: list[Id] | None = None  #: ids of the examples in the digest; None: examples are called by position
-    digest: str | None  #: None: examples differ each time they are read
+    sample: list[Id] | None = None  #: ids of the examples in the digest; None: the ids are positions
+    digest: str | None  #: digest of the pool; None: examples differ each time they are read
     columns: dict[str, str] | None = None  #: the columns of a table: name -> type of its values
 
 
@@ -81,16 +81,16 @@ class Stop(JsonObject):
     """How the predictions of two models in a row differ on the stop set."""
 
     ids: list[Id]  #: examples with a new prediction
-    codes: list[Any]  #: and the predicted class
+    codes: list[Any]  #: their predicted classes
     revision: int  #: number of the last event that changed a label of the model
-    labels: int  #: that the model was trained on
-    examples: int  #: in the stop set
-    changed: int | None  #: None: there was no model before
+    labels: int  #: number of labels that the model was trained on
+    examples: int  #: number of examples in the stop set
+    changed: int | None  #: number of examples with a changed prediction; None: there was no earlier model
     kappa: float | None
 
 
 class Memory(JsonObject):
-    """What changed in the memory of a strategy: all of it, or fields that are set, or entries added to tables."""
+    """A change in the memory of a strategy: all of it, fields with new values, or new entries of tables."""
 
     all: dict[str, Any] | None = None
     set: dict[str, Any] | None = None
@@ -102,7 +102,7 @@ class Record(JsonObject):
 
     kind: ClassVar[str]
 
-    at: str | None = None  #: when, UTC
+    at: str | None = None  #: the time, UTC
 
     def event(self) -> Event:
         return {"event": self.kind, **self.plain(), **({} if self.at is None else {"at": self.at})}
@@ -117,8 +117,8 @@ class Header(Record):
     seed: int
     initial: Initial
     multilabel: bool = False
-    first: Described | None = None  #: what picks before there is a model; None: a uniform draw
-    picks: int | None = None  #: version of the picks (`badge.core.rng.PICKS_VERSION`); None: from before they had one
+    first: Described | None = None  #: the strategy that picks before there is a model; None: a uniform draw
+    picks: int | None = None  #: version of the picks (`badge --version`); None: written before picks had one
 
 
 class Ask(Record):
@@ -126,8 +126,8 @@ class Ask(Record):
     round: int
     ids: list[Id]
     people: int = 1  #: number of people who label each id
-    k: int | None = None  #: number asked for, where some ids got a label or were skipped meanwhile
-    labels: int | None = None  #: number of the last event that the batch depends on, where others came in meanwhile
+    k: int | None = None  #: number of ids asked for, if some got a label or were skipped meanwhile
+    labels: int | None = None  #: number of the last event that the batch depends on, if others were added meanwhile
     uniform: str | None = None  #: why no model picked the batch although there are labels
     predicted: list[Any] | None = None  #: the class that the model predicts, for each id
     test: list[Any] | None = None  #: the class that the model predicts, for each example of the test sample
@@ -143,9 +143,9 @@ class Tell(Record):
     by: str | None = None
     unasked: bool = False
     source: str | None = None  #: the file that the labels were imported from
-    people: int = 1  #: number of people who label each id, where these are imported votes
-    seconds: float | None = None  #: that the person took
-    request: str | None = None  #: number of the page's request, by which one that comes twice is known
+    people: int = 1  #: for imported votes: the number of people who label each id
+    seconds: float | None = None  #: seconds that the person took
+    request: str | None = None  #: id of the page's request; a request that arrives twice counts once
 
 
 class Relabel(Record):
@@ -161,7 +161,7 @@ class Skip(Record):
     ids: list[Id]
     reason: str | None = None
     by: str | None = None
-    labelled: bool = False  #: whether labels that the ids have are taken back
+    labelled: bool = False  #: whether existing labels of these ids are removed
     request: str | None = None
 
 
@@ -189,7 +189,7 @@ class Remark(Record):
     id: Id
     by: str | None = None
     text: str | None = None
-    flag: bool | None = None  #: None: the flag stays as it is
+    flag: bool | None = None  #: whether the example is flagged; None: the flag does not change
     request: str | None = None
 
 
@@ -216,23 +216,23 @@ class NewPool(Record):
 
 class Withdraw(Record):
     kind = "withdraw"
-    ids: list[Id]  #: of examples that are no longer in the pool
+    ids: list[Id]  #: ids of examples that are no longer in the pool
 
 
 class Return(Record):
     kind = "return"
-    ids: list[Id]  #: of withdrawn examples that are in the pool again
+    ids: list[Id]  #: ids of withdrawn examples that are in the pool again
 
 
 class Erased(Record):
-    """In place of an event about an erased example; with `examples`, at the end: their number."""
+    """Replaces an event about an erased example. With `examples`, at the end: the number of examples erased."""
 
     kind = "erased"
     examples: int | None = None
 
 
 class NewPicks(Record):
-    """The journal goes on under another version of the picks: the same seed gives other picks from here on."""
+    """A new version of the picks: from here on, the same seed gives other picks."""
 
     kind = "picks"
     version: int
@@ -241,14 +241,14 @@ class NewPicks(Record):
 class Lost(Record):
     kind = "lost"
     reason: str
-    aside: str  #: the file that holds the damaged journal
+    aside: str  #: the copy of the damaged journal
 
 
 # -- a run of an experiment ------------------------------------------------------------------------------------------
 
 
 class RunSettings(JsonObject):
-    """The settings of a run. `badge.experiment.Cell` checks them, and says what each means."""
+    """The settings of a run, as in `badge.experiment.Cell`."""
 
     open = True
     data: str
@@ -287,7 +287,7 @@ class Start(Record):
     cell: RunSettings
     format: int = FORMAT
     data: Data | None = None
-    code: dict[str, str] | None = None  #: digests of the caller's own data, model and strategy
+    code: dict[str, str] | None = None  #: digests of the code of your own data, model and strategy
     versions: dict[str, str] | None = None
     git: str | None = None
 
@@ -305,7 +305,7 @@ class Round(Record):
     restarts: int | None = None
     train_seconds: float | None = None
     predict_seconds: float | None = None
-    select_seconds: float | None = None  #: this and the next three: None in the last round, which picks nothing
+    select_seconds: float | None = None  #: of the selection; null, like the next three, in the last round
     mean_norm: float | None = None
     log_det: float | None = None
     picked: list[int] | None = None
@@ -314,8 +314,8 @@ class Round(Record):
 
 class Resume(Record):
     kind = "resume"
-    more: bool = False  #: whether the run goes on to more labels than before
-    labels: int | None = None  #: the number of labels then; None: all
+    more: bool = False  #: whether the run has a larger number of labels than before
+    labels: int | None = None  #: the new number of labels at the end; None: all
     versions: dict[str, str] | None = None
     git: str | None = None
 
