@@ -17,7 +17,7 @@ from badge.errors import BadgeError, NoCandidatesError
 
 __all__ = ["app", "main"]
 
-HELP = "Which examples to label next: deep batch active learning by diverse gradient embeddings (BADGE)."
+HELP = "Choose the examples to label next: deep batch active learning with BADGE and other strategies."
 app = typer.Typer(
     name="badge", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )

@@ -14,15 +14,15 @@ from badge.cli.options import Once
 from badge.core.writing import replacing, standard_output
 from badge.errors import InputError, JournalError
 
-HELP = "The journal of a loop: show, check, repair; labels out of it and into it."
+HELP = "Show, check and repair a journal; export, import and erase labels."
 app = typer.Typer(name="journal", help=HELP, no_args_is_help=True, rich_markup_mode="rich")
 
 _File = Annotated[Path, Argument(help="The journal (.jsonl).")]
 
 
 @app.command("show", cls=Once)
-def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events to print, from the end.")] = 5) -> None:
-    """Show what a journal holds: pool, classes, strategy, labels by class and by person, the last events.
+def show(file: _File, last: Annotated[int, Option(min=0, help="Print the last events: how many.")] = 5) -> None:
+    """Show what a journal holds: its pool, strategy, seed, labels by class and by person, and last events.
 
     Example: badge journal show labels.jsonl --last 20
     """
@@ -54,9 +54,9 @@ def show(file: _File, last: Annotated[int, Option(min=0, help="Number of events 
 
 @app.command("check", cls=Once)
 def check(file: _File) -> None:
-    """Check that every line is there, unchanged and in its place, and that no event contradicts those before it.
+    """Check a journal: no line is missing, changed or moved, and no event contradicts an earlier one.
 
-    Exit code 1: something is wrong.
+    If something is wrong, the exit code is 1.
 
     Example: badge journal check labels.jsonl
     """
@@ -81,7 +81,7 @@ def check(file: _File) -> None:
 
 @app.command("repair", cls=Once)
 def repair(file: _File) -> None:
-    """Keep every sound line, in order. The damaged file stays beside it; nothing is deleted.
+    """Repair a damaged journal: keep every sound line. The damaged file is kept beside it.
 
     Example: badge journal repair labels.jsonl
     """
@@ -93,9 +93,9 @@ def repair(file: _File) -> None:
 @app.command("erase", cls=Once)
 def erase(
     file: _File,
-    ids: Annotated[list[str], Option("--id", help='An id to erase; several are given one by one. "7": text.')],
+    ids: Annotated[list[str], Option("--id", help='An id to erase; repeatable. "7" in quotes: a text.')],
 ) -> None:
-    """Take examples out of a journal: their ids, labels and predictions. It is rewritten whole; copies are not touched.
+    """Erase examples from a journal: their ids, labels and predictions. Copies of the journal are not changed.
 
     Example: badge journal erase labels.jsonl --id img/0007.jpg --id img/0012.jpg
     """
@@ -122,10 +122,10 @@ def erase(
 @app.command("export", cls=Once)
 def export(
     file: _File,
-    out: Annotated[Path | None, Option("--out", "-o", help="The CSV file; without it, standard output.")] = None,
-    everything: Annotated[bool, Option("--all", help="Every label ever given, not the one that counts.")] = False,
+    out: Annotated[Path | None, Option("--out", "-o", help="The CSV file to write. (default: standard output)")] = None,
+    everything: Annotated[bool, Option("--all", help="Every label ever given, not only the current ones.")] = False,
 ) -> None:
-    """Write the labels as CSV: id, label, by, at. Neither pool nor model is needed; it works after a repair too.
+    """Write the labels as CSV: id, label, by (the person), at (the time). It needs neither the pool nor the model.
 
     Example: badge journal export labels.jsonl -o labels.csv
     """
@@ -150,11 +150,11 @@ def export(
 @app.command("import", cls=Once)
 def import_labels(
     file: _File,
-    labels: Annotated[Path, Argument(help="A CSV file with the columns id, label and perhaps by; or see --from.")],
-    format: Annotated[str | None, Option("--from", help="A file of argilla, doccano, label-studio or prodigy.")] = None,
-    id: Annotated[str, Option(help="With --from: the field that holds the ids of the pool.")] = "id",
+    labels: Annotated[Path, Argument(help="A CSV file with the columns id, label and, optionally, by; or see --from.")],
+    format: Annotated[str | None, Option("--from", help="Export of argilla, doccano, label-studio or prodigy.")] = None,
+    id: Annotated[str, Option(help="With --from: the field with the ids of the pool.")] = "id",
 ) -> None:
-    """Add the labels of a CSV file to a journal that no program has open: all of them, or none if one is refused.
+    """Add the labels of a file to a journal: all of them, or none if one is invalid. No other program may have it open.
 
     Examples:
         badge journal import labels.jsonl from_the_lab.csv

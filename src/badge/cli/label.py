@@ -14,51 +14,51 @@ from badge.cli.options import KNOWN, Delimiter, Encoding, Header, Strategy
 from badge.core.catalog import check_one_pass
 from badge.errors import InputError, MissingExtraError
 
-DEFAULT = "auto for up to 20,000 texts, or images with --encoder; else badge"
+DEFAULT = "auto for up to 20,000 texts, or images with --encoder, if one person labels each item; else badge"
 
 
 def label(
     path: Annotated[Path, Argument(help="A .csv, .tsv, .xlsx, .jsonl, .parquet or .txt file, or a folder of images.")],
-    classes: Annotated[str, Option(help="Names with commas, a file, or a table with name, description, key, colour.")],
-    text: Annotated[str | None, Option(help='Column with the text. (default: "text" if there is one)')] = None,
-    id: Annotated[str | None, Option(help='Column with the ids. (default: "id" if there is one)')] = None,
-    label_column: Annotated[str | None, Option("--label", help="Column with labels that exist already.")] = None,
-    guess: Annotated[str | None, Option(help="Column with suggested labels, which Enter takes.")] = None,
-    journal: Annotated[Path | None, Option(help="Where the answers go. (default: PATH with .labels.jsonl)")] = None,
-    batch_size: Annotated[int, Option(min=1, help="Items that are picked at a time.")] = 50,
+    classes: Annotated[str, Option(help="Names with commas, a file with one per line, or a table (see the guide).")],
+    text: Annotated[str | None, Option(help='Column of texts. (default: "text", if there is one)')] = None,
+    id: Annotated[str | None, Option(help='Column of ids. (default: "id", if there is one)')] = None,
+    label_column: Annotated[str | None, Option("--label", help="Column of labels that exist already.")] = None,
+    guess: Annotated[str | None, Option(help="Column of suggested labels. Enter accepts the suggestion.")] = None,
+    journal: Annotated[Path | None, Option(help="File for labels. (default: ./NAME.labels.jsonl for NAME.csv)")] = None,
+    batch_size: Annotated[int, Option(min=1, help="Number of items per batch.")] = 50,
     encoder: Annotated[str | None, Option(help="Pretrained encoder: hf:NAME or none. (default: if installed)")] = None,
-    model: Annotated[str | None, Option(help="Your own trainer: package.module:make, called with the classes.")] = None,
-    strategy: Annotated[str | None, Option(help=f"What picks: {KNOWN}. (default: {DEFAULT})")] = None,
+    model: Annotated[str | None, Option(help="Your trainer: package.module:make(number of classes).")] = None,
+    strategy: Annotated[str | None, Option(help=f"Strategy: {KNOWN}. (default: {DEFAULT})")] = None,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
     per_item: Annotated[int, Option("--per-item", "--of", min=1, help="Number of people who label each item.")] = 1,
-    adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: a third person is asked)")] = None,
-    people: Annotated[str | None, Option(help="One link per person: ann:admin,ben. (default role: label)")] = None,
-    revoke: Annotated[str | None, Option(help="Take the link of this person back.")] = None,
-    test: Annotated[int, Option(min=0, help="Set a random sample of this size aside, to measure accuracy.")] = 0,
-    test_first: Annotated[bool, Option("--test-first/--test-mixed", help="Ask the sample first, or mixed in.")] = False,
+    adjudicator: Annotated[str | None, Option(help="Who decides ties. (default: one more person labels)")] = None,
+    people: Annotated[str | None, Option(help="A link each: ann:admin,ben. (default: label; the first: admin)")] = None,
+    revoke: Annotated[str | None, Option(help="Revoke the link of this person.")] = None,
+    test: Annotated[int, Option(min=0, help="Size of a random test sample, to measure accuracy.")] = 0,
+    test_first: Annotated[bool, Option("--test-first/--test-mixed", help="Test sample first, or mixed in.")] = False,
     multilabel: Annotated[bool, Option("--multilabel", help="An item may have several classes, or none.")] = False,
-    guidelines: Annotated[Path | None, Option(help="A text or Markdown file that the page shows.")] = None,
-    save: Annotated[Path | None, Option(help="Write the model of the labels so far to this folder, and end.")] = None,
-    host: Annotated[str, Option(help="Address to listen on; any other lets others in.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8600,
-    public_url: Annotated[str | None, Option(help="The address of a proxy before the server: https://name.")] = None,
+    guidelines: Annotated[Path | None, Option(help="A text or Markdown file to show on the page.")] = None,
+    save: Annotated[Path | None, Option(help="Save the model of the labels so far to this folder, and stop.")] = None,
+    host: Annotated[str, Option(help="Address to listen on. 0.0.0.0 lets other machines connect.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a free one.")] = 8600,
+    public_url: Annotated[str | None, Option(help="Address of a proxy in front of the server: https://name.")] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
-    """Label with a page in the browser: one item after the other, the most instructive first.
+    """Serve a labelling page for the browser. It asks for the items that help the model most.
 
-    Every answer is on disk before the page says so. Stopped and started again, the same command goes on where it was.
+    Every label is on disk before the page says "saved". To resume, run the same command again.
 
     [bold]Examples[/bold]
 
     Reviews in a table, three classes:
         badge label reviews.csv --text review --classes good,bad,unclear
 
-    A folder of photos with a pretrained encoder, classes in a file, a journal by name:
+    A folder of photos, with a pretrained encoder, classes in a file, and a name for the journal:
         badge label photos/ --classes classes.txt --encoder hf:path-or-name --journal photos.jsonl
 
-    For a team, each item asked of two people:
+    For a team, with two people per item:
         badge label reviews.csv --classes good,bad --per-item 2 --host 0.0.0.0
     """
     given = locals()
@@ -78,30 +78,31 @@ def label(
 
 
 def label_studio(
-    url: Annotated[str, Option(help="Address of the server.", show_default=False)],
-    project: Annotated[int, Option(help="The project's number, as in the address of its page.", show_default=False)],
-    token_env: Annotated[str, Option(metavar="NAME", help="The variable that holds your access token.")] = "LS_TOKEN",
+    url: Annotated[str, Option(help="Address of the Label Studio server.", show_default=False)],
+    project: Annotated[int, Option(help="Number of the project, as in the address of its page.", show_default=False)],
+    token_env: Annotated[str, Option(metavar="NAME", help="Environment variable with your access token.")] = "LS_TOKEN",
     watch: Annotated[bool, Option("--watch", help="Keep running: pick again when there are new annotations.")] = False,
-    batch_size: Annotated[int, Option(min=1, help="Tasks to put first.")] = 20,
-    again_after: Annotated[int | None, Option(min=1, help="Labels to the next round. (default: half a batch)")] = None,
+    batch_size: Annotated[int, Option(min=1, help="Number of tasks to pick.")] = 20,
+    again_after: Annotated[int | None, Option(min=1, help="New labels per round. (default: half a batch)")] = None,
     strategy: Strategy = "badge",
-    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="A pretrained encoder: a folder or a name.")] = None,
+    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Pretrained encoder: a folder or a name.")] = None,
     model: Annotated[str | None, Option(metavar="MODULE:MAKE", help="Your own trainer: package.module:make.")] = None,
-    control: Annotated[str | None, Option(metavar="NAME", help="The <Choices> to pick for, if several.")] = None,
+    control: Annotated[str | None, Option(metavar="NAME", help="Name of the <Choices>, if there are several.")] = None,
     show_guess: Annotated[bool, Option("--show-guess", help="Fill in the model's guess: faster, but biased.")] = False,
     seed: Annotated[int, Option(min=0, help="The same seed and labels give the same picks.")] = 0,
 ) -> None:
-    """Put the tasks that are worth labelling next first, in a project of Label Studio.
+    """Put the tasks to label next first, in a project of Label Studio.
 
-    The project's tasks are the pool (texts or images), its annotations the labels. The picks get predictions with scores that
-    rise in pick order, and the project's sampling is set to "Uncertainty sampling". Nothing else in it is touched.
+    The tasks of the project (texts or images) are the pool, and its annotations are the labels. The picks
+    get predictions with ascending scores in pick order. The sampling of the project is set to
+    "Uncertainty sampling". Nothing else changes.
 
     [bold]Examples[/bold]
 
     Once, with the token of your account settings:
         LS_TOKEN=… badge label-studio --url http://127.0.0.1:8080 --project 7
 
-    For as long as people annotate:
+    Again and again, while people annotate:
         badge label-studio --url http://127.0.0.1:8080 --project 7 --watch
     """
     check_one_pass(strategy, "badge label-studio")

@@ -15,12 +15,12 @@ from badge.errors import InputError
 NARROW, WIDE = 100, 120
 KNOWN = f"{', '.join(catalog.STRATEGIES)} or package.module:yours"
 
-_SEVERAL = f"One or more, with commas or the option repeated: {KNOWN}."
+_SEVERAL = f"One or more strategies, separated by commas or with the option repeated: {KNOWN}."
 Strategies = Annotated[list[str] | None, Option("--strategy", "--strategies", help=_SEVERAL, show_default=False)]
-Strategy = Annotated[str, Option("--strategy", help=f"What picks: {KNOWN}. `badge strategies` says what each does.")]
-_HEADER = "Whether the first row of a csv file names the columns. (default: detected)"
+Strategy = Annotated[str, Option("--strategy", help=f"Strategy: {KNOWN}. `badge strategies` describes each.")]
+_HEADER = "Whether the first row of a csv file holds the names of the columns. (default: detected)"
 Header = Annotated[bool | None, Option("--header/--no-header", help=_HEADER, show_default=False)]
-_DELIMITER = "Sign between cells: , ; | or tab. (default: detected)"
+_DELIMITER = "Delimiter of a csv file: , ; | or tab. (default: detected)"
 Delimiter = Annotated[str | None, Option("--delimiter", metavar="SIGN", help=_DELIMITER)]
 _ENCODING = "Encoding of text files, e.g. shift-jis. (default: detected)"
 Encoding = Annotated[str | None, Option("--encoding", metavar="NAME", help=_ENCODING)]
@@ -56,7 +56,7 @@ def plain(text: str) -> str:
 
 
 def strategies() -> None:
-    """List the strategies: what each picks, what it needs, where it is from.
+    """List the strategies: what each picks, what it needs, and its source.
 
     Example: badge strategies
     """

@@ -15,24 +15,24 @@ from badge.core.text_table import text_table
 if TYPE_CHECKING:
     from badge.stats import Matrix
 
-_SOURCE = "Folders of journals, journals (.jsonl) or flat tables (.csv, .parquet): all of them together."
+_SOURCE = "The results: folders of journals, journals (.jsonl) or flat tables (.csv, .parquet)."
 _Source = Annotated[list[Path], Argument(help=_SOURCE)]
 
 
 def report(
     source: _Source,
-    out: Annotated[Path, Option("--out", "-o", help="The folder to write to.")] = Path("report"),
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write to.")] = Path("report"),
     strategies: Strategies = None,
-    png: Annotated[bool, Option("--png", help="Write every figure as PNG too.")] = False,
-    pdf: Annotated[bool, Option("--pdf", help="Write every figure as PDF too.")] = False,
+    png: Annotated[bool, Option("--png", help="Also write every figure as PNG.")] = False,
+    pdf: Annotated[bool, Option("--pdf", help="Also write every figure as PDF.")] = False,
 ) -> None:
-    """Write report.html, every figure as SVG, and every table as CSV, those for a paper as LaTeX too.
+    """Write a report: a page, its figures as SVG, its tables as CSV, and tables for a paper as LaTeX.
 
-    Without --strategies the paper's seven are compared, and your own.
+    Without --strategies, it compares the paper's seven strategies and your own.
 
     [bold]Examples[/bold]
 
-    Everything that was run:
+    All results of a folder:
         badge report runs/ --out report/
 
     Runs from two machines:
@@ -55,7 +55,7 @@ def report(
 
 
 def export(source: _Source, out: Annotated[Path, Option("--out", "-o", help="The file: .csv or .parquet.")]) -> None:
-    """Write all results as one flat table, CSV or parquet, which `badge report` reads too.
+    """Write all results as one flat table, which `badge report` also reads.
 
     Example: badge export runs/ -o all.csv
     """

@@ -25,18 +25,18 @@ class Where(str, Enum):
     ray = "ray"
 
 
-Out = Annotated[Path, Option("--out", help="Folder for the journals, one per cell.")]
-Verbose = Annotated[bool, Option("--verbose", help="Print the traceback of every cell that fails.")]
-Workers = Annotated[int | None, Option("--workers", min=1, help="Processes. (default: the number of cores)")]
-On = Annotated[Where | None, Option("--on", help="Run on a Ray cluster. (default: processes of this machine)")]
-Address = Annotated[str | None, Option("--address", help="Address of the cluster. (default: $RAY_ADDRESS, else new)")]
+Out = Annotated[Path, Option("--out", help="Folder for the journals, one per run.")]
+Verbose = Annotated[bool, Option("--verbose", help="Print the traceback of every run that fails.")]
+Workers = Annotated[int | None, Option("--workers", min=1, help="Number of processes. (default: the number of cores)")]
+On = Annotated[Where | None, Option("--on", help="Run on a Ray cluster. (default: in processes on this machine)")]
+Address = Annotated[str | None, Option("--address", help="Address of the cluster. (default: $RAY_ADDRESS, else local)")]
 
 
 def run(
     data: Annotated[str, Option(help="A name, your own file (.csv, .jsonl, …), or package.module:load.")] = "digits",
-    text: Annotated[str | None, Option(help='Column of texts in your file. (default: "text" if there)')] = None,
+    text: Annotated[str | None, Option(help='Column of texts in your file. (default: "text", if there is one)')] = None,
     label: Annotated[str | None, Option(help='Column of labels in your file. (default: "label")')] = None,
-    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Frozen pretrained encoder for texts.")] = None,
+    encoder: Annotated[str | None, Option(metavar="hf:NAME", help="Pretrained encoder for texts; not trained.")] = None,
     model: Annotated[
         str | None, Option(help=f"{MODELS} or package.module:build. (default: mlp; --encoder: linear)")
     ] = None,
@@ -45,35 +45,35 @@ def run(
     initial: Annotated[int, Option(min=1, help="Labels of the first round.")] = 100,
     first: Annotated[str | None, Option(help=f"Picks the first round: {COLD}. (default: uniform)")] = None,
     labels: Annotated[int | None, Option(min=1, help="Labels at the end. (default: all, up to 50,000)")] = None,
-    seeds: Annotated[int, Option(min=1, help="Repeats, with seeds 0, 1, …")] = 1,
+    seeds: Annotated[int, Option(min=1, help="Number of repeats, with the seeds 0, 1, …")] = 1,
     out: Out = Path("runs"),
     workers: Workers = None,
-    threads: Annotated[int, Option(min=1, help="Threads per cell; results depend on it.")] = 1,
+    threads: Annotated[int, Option(min=1, help="Threads per run. The last bits of the results depend on it.")] = 1,
     width: Annotated[int | None, Option(min=1, help="Width of the network. (default: the paper's)")] = None,
     lr: Annotated[float | None, Option(min=0.0, help="Learning rate. (default: the paper's)")] = None,
-    max_epochs: Annotated[int | None, Option(min=1, help="Cap on the epochs of one training.")] = None,
-    raw: Annotated[bool, Option("--raw", help="Keep the features of tables as they are, not standardised.")] = False,
+    max_epochs: Annotated[int | None, Option(min=1, help="Most epochs per training.")] = None,
+    raw: Annotated[bool, Option("--raw", help="Do not standardise the features.")] = False,
     on: On = None,
     address: Address = None,
     verbose: Verbose = False,
 ) -> None:
     """Run active learning on one data set and network, with the paper's protocol.
 
-    Stopped at any moment, the same command continues where it stopped.
+    You can stop it at any moment. To resume, run the same command again.
 
     Data sets: {data_sets}.
-    Models: {models}. `badge strategies` lists the strategies; badge is the default.
+    Models: {models}. `badge strategies` lists the strategies. The default is badge.
 
     [bold]Examples[/bold]
 
-    BADGE against uniform sampling, three seeds, and the report on it:
+    BADGE and uniform sampling with three seeds, then a report:
         badge run --data digits --strategy badge,rand --batch-size 50 --labels 400 --seeds 3 --out runs/
         badge report runs/
 
-    Your own texts in a table, by a pretrained encoder, beginning with typical examples:
+    Your own texts in a table, with a pretrained encoder and a first round of typical examples:
         badge run --data reviews.csv --text review --label stars --encoder hf:folder-or-name --first typiclust
 
-    Your own data, from load() in mydata.py of the current directory:
+    Your own data, from the function load() in mydata.py of the current directory:
         badge run --data mydata:load --model mlp --batch-size 100 --labels 2000
     """
     from badge.experiment import Cell
@@ -92,19 +92,19 @@ run.__doc__ = (run.__doc__ or "").format(data_sets=", ".join(catalog.DATA_SETS),
 
 
 def grid(
-    files: Annotated[list[Path], Argument(metavar="FILE...", help="Grid files; the paper's are in grids/.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Grid files. Those of the paper are in grids/.")],
     out: Out = Path("runs"),
     workers: Workers = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only list the cells and what is left of them.")] = False,
-    skip: Annotated[Path | None, Option(metavar="FILE", help="A table of `badge export`: leave out its cells.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list the runs that are left.")] = False,
+    skip: Annotated[Path | None, Option(metavar="FILE", help="Table of `badge export`: skip the runs in it.")] = None,
     on: On = None,
     address: Address = None,
     verbose: Verbose = False,
 ) -> None:
     """Run grids of experiments: data × model × batch size × strategy × seed.
 
-    Finished cells are skipped and half-finished ones continue, so the same command takes up a grid that was stopped.
-    On another machine, without the journals, --skip leaves out what a table of results has already.
+    To resume a grid, run the same command again: finished runs are skipped, the others resume.
+    On another machine, without the journals, --skip leaves out the runs in a table of results.
 
     [bold]Examples[/bold]
 
@@ -126,10 +126,10 @@ def grid(
 
 
 def demo(
-    out: Annotated[Path | None, Option(help="Folder for journals and picture. (default: a new one)")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the journals and the figure. (default: a new one)")] = None,
     workers: Workers = None,
 ) -> None:
-    """The paper's seven strategies on scikit-learn's digits, in under a minute: picture and table."""
+    """Compare the paper's seven strategies on the digits data set in under a minute: table and figure."""
     import tempfile
 
     from badge.cli.demonstration import CELLS, table

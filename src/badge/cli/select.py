@@ -39,35 +39,35 @@ _columns = partial(_file, metavar="NAMES")
 
 def select(
     k: Annotated[int, Option("-k", "--k", help="Number of examples to pick.", show_default=False)],
-    probabilities: Annotated[Path | None, _file(f"Class probabilities, N rows: {ENDINGS}.")] = None,
-    logits: Annotated[Path | None, _file("In place of probabilities: raw scores.")] = None,
-    embeddings: Annotated[Path | None, _file(f"Penultimate embeddings, N rows; {WITHOUT} do without.")] = None,
-    outputs: Annotated[Path | None, _file("In place of these: what badge.predict wrote.", metavar="DIR")] = None,
+    probabilities: Annotated[Path | None, _file(f"Class probabilities, one row per example: {ENDINGS}.")] = None,
+    logits: Annotated[Path | None, _file("Raw scores, in place of probabilities.")] = None,
+    embeddings: Annotated[Path | None, _file(f"Penultimate embeddings. {WITHOUT} need none.")] = None,
+    outputs: Annotated[Path | None, _file("Folder that badge.predict wrote, in place of these.", metavar="DIR")] = None,
     strategy: Strategy = "badge",
     seed: Annotated[int, Option(help="The same seed gives the same picks.")] = 0,
     multilabel: Annotated[bool, Option("--multilabel", help="A column is one label; rows need not sum to 1.")] = False,
-    bias: Annotated[bool, Option("--bias", help=f"For {ON_GRADIENTS}: count the output bias too.")] = False,
-    ids: Annotated[Path | None, _file("Names to print in place of positions: one a line, or a csv column.")] = None,
-    exclude: Annotated[list[Path] | None, _file("Examples with labels: positions, or identifiers; repeatable.")] = None,
-    strict: Annotated[bool, Option("--strict", help="Refuse an excluded identifier that is not in the pool.")] = False,
+    bias: Annotated[bool, Option("--bias", help=f"For {ON_GRADIENTS}: include the output bias.")] = False,
+    ids: Annotated[Path | None, _file("Ids to print in place of positions: one per line, or a csv column.")] = None,
+    exclude: Annotated[list[Path] | None, _file("Examples with labels: positions, or ids; repeatable.")] = None,
+    strict: Annotated[bool, Option("--strict", help="Refuse an excluded id that is not in the pool.")] = False,
     labeled_probabilities: Annotated[Path | None, _file("Probabilities of labelled examples (else --exclude).")] = None,
-    labeled_logits: Annotated[Path | None, _file("In place of these: raw scores.")] = None,
+    labeled_logits: Annotated[Path | None, _file("Raw scores, in place of these.")] = None,
     labeled_embeddings: Annotated[Path | None, _file("Embeddings of the labelled examples.")] = None,
-    id_column: Annotated[str | None, _file("The column of identifiers in a csv or parquet.", metavar="NAME")] = None,
-    probability_columns: Annotated[list[str] | None, _columns("The columns to use: 'p*', or '0,1,2'.")] = None,
-    embedding_columns: Annotated[list[str] | None, _columns("The same for embeddings: 'e*', or '*' for all.")] = None,
+    id_column: Annotated[str | None, _file("Column of ids in a csv or parquet file.", metavar="NAME")] = None,
+    probability_columns: Annotated[list[str] | None, _columns("Columns of probabilities: 'p*', or '0,1,2'.")] = None,
+    embedding_columns: Annotated[list[str] | None, _columns("Columns of embeddings: 'e*', or '*' for all.")] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     form: Annotated[
-        Format, Option("--format", help="lines: positions. csv, json: also why, and gains.")
+        Format, Option("--format", help="lines: positions or ids. csv, json: also the reason for each pick.")
     ] = Format.lines,
-    output: Annotated[Path | None, _file("Write here, not to standard output.", "--output", "-o")] = None,
+    output: Annotated[Path | None, _file("File to write. (default: standard output)", "--output", "-o")] = None,
 ) -> None:
     """Pick the examples to label next, from probabilities and embeddings on disk.
 
-    Prints positions (rows counted from 0) in pick order. Standard error says how text files were understood, and what
-    was left out or changed. Exit codes: 2 bad input, 3 no candidates left.
+    Prints positions (rows, counted from 0) in pick order. Notes on standard error tell you how text files
+    were read, and what was left out or changed. Exit codes: 2 for bad input, 3 if no candidates are left.
     The arrays may be larger than memory: npy files and --outputs are memory-mapped.
 
     [bold]Examples[/bold]
@@ -75,16 +75,16 @@ def select(
     A hundred picks by BADGE:
         badge select --probabilities p.npy --embeddings z.npy -k 100
 
-    By your own names for the examples, with a table of why each was picked:
+    With your own ids, as a table with the reason for each pick:
         badge select --outputs pool/ -k 100 --ids names.txt --format csv
 
-    The first batch, before any label, from embeddings of a pretrained model:
+    The first batch, without any labels, from the embeddings of a pretrained model:
         badge select --embeddings z.npy -k 100 --strategy typiclust
 
-    Another strategy; the excluded rows are the labelled ones:
+    Another strategy. The excluded rows are the labelled examples:
         badge select --outputs pool/ -k 100 --strategy coreset --exclude done.txt
 
-    One csv file with everything; the columns are named:
+    One csv file with everything, by the names of its columns:
         badge select --logits all.csv --probability-columns 'c*' --embeddings all.csv --embedding-columns 'e*'
         --id-column file --exclude labels.csv -k 100
     """
