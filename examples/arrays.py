@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Arrays of your own: any model, any language
 #
-# Your model runs elsewhere: in JAX, in C++, behind a service. All that badge needs is two arrays: class probabilities
-# `[N, C]` and embeddings `[N, D]`, the input of the last layer. From the command line the same is `badge select
+# Your model runs somewhere else: in JAX, in C++, behind a service. badge needs only two arrays: class probabilities
+# `[N, C]`, and embeddings `[N, D]`, the input of the last layer. On the command line, the same is `badge select
 # --probabilities p.npy --embeddings z.npy -k 12`.
 
 # %%
@@ -22,8 +22,9 @@ out = badge.Outputs.from_logits(scores, embeddings)
 print(out)
 
 # %% [markdown]
-# One pass, any number of strategies. `explain` says why: how unsure the model is of each pick (`norm`), how far it is
-# from the picks before it (`nearest`), and how many examples of the pool it stands for (`coverage`).
+# You can try any number of strategies on the same outputs. `explain` gives the reasons for the picks: how unsure the
+# model is of each (`norm`), how far each is from the earlier picks (`nearest`), and how many examples of the pool are
+# nearest to it (`coverage`).
 
 # %%
 picks = {name: badge.select_from(out, k=12, strategy=name, seed=0) for name in ("badge", "marg", "rand")}
@@ -35,8 +36,8 @@ for name, ids in picks.items():
     print(f"{name:6} mean norm {badge.explain(out, ids).mean_norm:.2f}, {elsewhere} picks outside the two hard classes")
 
 # %% [markdown]
-# The pool in the plane of its two largest directions. Two classes are hard to tell apart: margin spends its picks
-# there. badge asks there and elsewhere.
+# The plots show the pool in the plane of its two largest directions. Two classes are hard to tell apart. Margin
+# spends its picks on them. badge picks from them and from elsewhere.
 
 # %%
 centred = embeddings - embeddings.mean(axis=0)

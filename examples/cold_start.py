@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Cold start: the first labels
 #
-# Before the first label there is no model that could be unsure of anything. What there often is: embeddings of a
-# pretrained model. From them a cold start picks examples that are typical and different from each other. Here the
-# embeddings are the first principal components of digits.
+# Before the first label, there is no model that could be unsure of anything. But often there are embeddings of a
+# pretrained model. A cold start uses them to pick examples that are typical and different from each other. In this
+# tutorial, the embeddings are the first principal components of the digits.
 
 # %%
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ truth = digits.target
 out = badge.Outputs(embeddings=embeddings)
 
 # %% [markdown]
-# Ten labels for ten classes: how many classes does each strategy hit, and what is a model worth that has seen nothing
-# else?
+# Ten labels for ten classes: how many classes does each strategy find, and how accurate is a model with only these
+# labels?
 
 # %%
 NAMES = ("typiclust", "maxherding", "kmeanspp", "rand")
@@ -36,7 +36,8 @@ for name in NAMES:
     print(f"{name:10} classes among 10 labels {found[name][:, 0].mean():4.1f}, accuracy {found[name][:, 1].mean():.2f}")
 
 # %% [markdown]
-# A learner takes the same names: `first="typiclust"` picks until there is a model, then the strategy takes over.
+# A learner takes the same names. With `first="typiclust"`, typiclust picks until there is a model. Then the strategy
+# takes over.
 
 # %%
 learner = badge.ActiveLearner(
@@ -48,7 +49,7 @@ for k in (10, 10, 10):
 print(f"accuracy with 30 labels: {learner.score(embeddings, truth):.2f}")
 
 # %% [markdown]
-# Left: what a model is worth that was trained on the first ten labels. Right: the ten images that `typiclust` asks for.
+# Left: the accuracy of a model with the first ten labels. Right: the ten images that `typiclust` picks.
 
 # %%
 first = badge.select_from(out, k=10, strategy="typiclust", seed=0)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Images: fewer labels for a small network
 #
-# You have images without labels and a network in PyTorch. Each round you train it on the labels so far, ask
-# `badge.select` which images to label next, and label those. Here the images are scikit-learn's handwritten digits,
-# and the labels are looked up instead of asked for.
+# You have images without labels, and a network in PyTorch. In each round you train the network on the labels so far,
+# call `badge.select` to pick the next images, and label them. In this tutorial, the images are scikit-learn's
+# handwritten digits, and the labels are known in advance.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ pool, test = images[:1300], images[1300:]
 
 
 # %% [markdown]
-# Any network works as it is. This one has one convolution.
+# You can use any network, unchanged. This one has one convolution.
 
 
 # %%
@@ -43,7 +43,8 @@ def accuracy(net):
 
 
 # %% [markdown]
-# Eight rounds of 20 labels, once with badge and once at random. `exclude` holds what has a label already.
+# Run eight rounds of 20 labels, once with badge and once at random. `exclude` holds the positions that have labels
+# already.
 
 
 # %%
@@ -63,8 +64,8 @@ for strategy, (found, _) in curves.items():
     print(strategy, [round(value, 2) for value in found])
 
 # %% [markdown]
-# The curves, and the last 20 images that badge asked for. One seed is an example, not a measurement: [the
-# results](../results.md) have many seeds and data sets.
+# The plots show the learning curves, and the last 20 images that badge picked. One seed is an example, not a
+# measurement. [The results](../results.md) have many seeds and data sets.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")

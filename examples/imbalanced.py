@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Imbalanced data: one example in fifty
 #
-# The class that matters is rare. Labels at random are mostly wasted on the common class. This tutorial counts, for
-# several strategies, how many of the rare examples are found with 150 labels, and how good the model is at finding
-# them (its F1 score).
+# The class that matters is rare, and labels at random are mostly wasted on the common class. For several strategies,
+# this tutorial counts the rare examples among 150 labels, and measures how well the model finds rare examples (its F1
+# score).
 
 # %%
 import matplotlib.pyplot as plt
@@ -29,7 +29,8 @@ print(f"{truth.sum()} of {len(truth)} examples are rare")
 
 
 # %% [markdown]
-# `class_weight="balanced"` makes the model take the rare class seriously; the strategy decides what it gets to see.
+# `class_weight="balanced"` gives the rare class more weight in the training. The strategy decides which examples get
+# labels.
 
 
 # %%
@@ -52,11 +53,11 @@ for name, runs in found.items():
     print(f"{name:10} rare examples among 150 labels: {[int(count) for _, count in runs]}, F1 {score:.2f}")
 
 # %% [markdown]
-# Two rare examples that were known before go in as `initial`; without any, all labels would be of one class for a
-# while, and nothing could be learnt from them. No rare example at hand? Begin with a [cold start](cold_start.md) on
+# Two rare examples that are known in advance are passed as `initial`. Without them, all labels would be of one class
+# at first, and no model could be trained. If you know no rare example, begin with a [cold start](cold_start.md) on
 # embeddings.
 #
-# Left: how good the model is at finding the rare class. Right: how many rare examples the labels were spent on.
+# Left: the F1 score of the rare class. Right: the number of rare examples among the labels.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")

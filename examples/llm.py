@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A language model with a class head
 #
-# A decoder such as Llama, Qwen or GPT-2 becomes a classifier with `AutoModelForSequenceClassification`. badge finds
-# the head, and takes the hidden state of the token that it reads as the embedding. This tutorial builds a tiny model
-# with random weights so that it runs without a download; put your own checkpoint in, and the rest stays.
+# `AutoModelForSequenceClassification` turns a decoder such as Llama, Qwen or GPT-2 into a classifier. badge finds its
+# head. The embedding is the hidden state of the token that the head reads. This tutorial builds a tiny model with
+# random weights, so it needs no download. With your own checkpoint, the rest stays the same.
 
 # %%
 import logging
@@ -25,8 +25,8 @@ backend.pre_tokenizer = pre_tokenizers.Whitespace()
 tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]")
 
 # %% [markdown]
-# Yours: `AutoTokenizer.from_pretrained(name)` and `AutoModelForSequenceClassification.from_pretrained(name,
-# num_labels=3)`.
+# For your own model, use `AutoTokenizer.from_pretrained(name)` and
+# `AutoModelForSequenceClassification.from_pretrained(name, num_labels=3)`.
 
 # %%
 torch.manual_seed(0)
@@ -45,8 +45,8 @@ print(texts[0], "->", kinds[0])
 
 
 # %% [markdown]
-# Fine-tune on the labels so far, pick, label, again. `max_length` and `autocast=torch.bfloat16` keep a large model
-# fast.
+# Fine-tune on the labels so far, pick, label, and repeat. For a large model, `max_length` and
+# `autocast=torch.bfloat16` save time.
 
 
 # %%
@@ -77,11 +77,11 @@ for name, (scores, ids) in found.items():
     print(name, [round(value, 2) for value in scores], "labels per class:", np.bincount(truth[ids]).tolist())
 
 # %% [markdown]
-# A model too large to fine-tune each round? Keep it frozen, and train a linear head on its embeddings:
-# `badge.training.Frozen("hf:name")` as the trainer of a learner. A model without a head at all gives embeddings with
-# `badge.predict(model, texts, embeddings="only")`.
+# Is your model too large to fine-tune in each round? Keep it frozen, and train a linear head on its embeddings: pass
+# `badge.training.Frozen("hf:name")` to a learner as the trainer. For a model without a head, `badge.predict(model,
+# texts, embeddings="only")` returns the embeddings.
 #
-# How many of the texts that were not asked for the model has right, round by round:
+# The plot shows the accuracy on the texts without labels, round by round:
 
 # %%
 figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")

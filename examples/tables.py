@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Tables: trees and columns of every kind
 #
-# You have a table with numbers and categories, and a model of trees. Trees have no embeddings, but badge can pick
-# from their probabilities, and from the preprocessed columns in place of embeddings. The table here is scikit-learn's
-# breast-cancer data with one made-up category.
+# You have a table with numbers and categories, and a model of trees. Trees have no embeddings. badge picks from their
+# probabilities, and uses the preprocessed columns as embeddings. The table in this tutorial is scikit-learn's breast
+# cancer data, with one made-up category.
 
 # %%
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ out = badge.predict(forest(np.arange(20)), pool)
 print(out)
 
 # %% [markdown]
-# Five rounds of 10 labels with three strategies; the table goes in as it is.
+# Run five rounds of 10 labels with three strategies. The table needs no conversion.
 
 
 # %%
@@ -55,8 +55,8 @@ for name, means in found.items():
     print(f"{name:6}", means.round(3))
 
 # %% [markdown]
-# Test accuracy by number of labels, for two strategies and for labels at random. Two seeds are an example, not a
-# measurement: [the results](../results.md) have many seeds and data sets.
+# The plot shows test accuracy against the number of labels, for two strategies and for labels at random. Two seeds
+# are an example, not a measurement. [The results](../results.md) have many seeds and data sets.
 
 # %%
 figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")

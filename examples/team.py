@@ -1,9 +1,10 @@
 # %% [markdown]
 # # A team that labels
 #
-# Three people label one pool over weeks. Each example is labelled by two of them, and one person is careless. The
-# learner keeps every answer in a journal, trains on the majority, says how far people agree and whether more labels
-# are worth it. With a browser the same loop is `badge label reviews.csv --per-item 2 --people ann,ben,cat`.
+# Three people label one pool over several weeks. Two of them label each example, and one person is careless. The
+# learner keeps every label in a journal and trains on the majority. It measures how far people agree, and whether
+# more labels are worth their cost. To do the same in a browser, run `badge label reviews.csv --per-item 2 --people
+# ann,ben,cat`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,7 +32,7 @@ def opened():
 
 
 # %% [markdown]
-# A week of work: ask for examples with two opinions each, tell what each person says, decide where they differ.
+# In each week, ask for examples with two people each, tell the label of each person, and decide where they disagree.
 
 
 # %%
@@ -57,8 +58,8 @@ print(learner.agreement())
 print(learner.advice())
 
 # %% [markdown]
-# Who agrees with whom (Cohen's κ: 1 is always, 0 is by chance), and how often the models were right about what they
-# asked for, before they saw the label. Cat needs a word.
+# Left: how far each pair of people agrees (Cohen's κ is 1 for full agreement and 0 for chance). Right: how often the
+# models predicted the label of an example that they picked. Cat needs to take more care.
 
 # %%
 kappa = learner.agreement().kappa

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Texts: a scikit-learn pipeline
 #
-# You have texts and a pipeline of TF-IDF and logistic regression. It goes into `badge.ActiveLearner` as it is: the
-# learner trains it, asks for texts, takes the labels as they come and keeps everything in a journal. Here the texts
-# are made up: complaints to a shop.
+# You have texts, and a pipeline of TF-IDF and logistic regression. Pass it to `badge.ActiveLearner`, unchanged. The
+# learner trains it, asks for labels of texts, takes them in any order, and keeps everything in a journal. In this
+# tutorial, the texts are made-up complaints to a shop.
 
 # %%
 import matplotlib.pyplot as plt
@@ -35,7 +35,8 @@ test_texts, test_truth = complaints(400, rng)
 print(texts[0], "->", truth[0])
 
 # %% [markdown]
-# Ask, label, tell. A process that is stopped here goes on from `complaints.jsonl` with nothing lost.
+# Ask, label, tell. Each run has a journal, such as `complaints-badge-0.jsonl`. If the process stops here, the next
+# start resumes from it, and nothing is lost.
 
 
 # %%
@@ -58,7 +59,8 @@ found = {name: [curve(name, seed) for seed in range(3)] for name in ("badge", "r
 print(*found["badge"][0][1], sep="\n")
 
 # %% [markdown]
-# Test accuracy by number of labels, means of three seeds: what badge asks for, and labels at random.
+# The plot shows test accuracy against the number of labels, for badge and for labels at random. Each curve is the
+# mean of three seeds.
 
 # %%
 figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
