@@ -160,7 +160,7 @@ def test_tables_of_classes_that_cannot_be_meant(tmp_path: Path, content: str, me
         (open_source, "holds 0 images"),
         (lambda folder: open_source(two_texts(folder), text="review"), "no such column"),
         (lambda folder: classes_of("one"), "at least 2 different"),
-        (lambda folder: trainer_of("text", 2, "hf:x", "a:b"), "two answers"),
+        (lambda folder: trainer_of("text", 2, "hf:x", "a:b"), "exclude each other"),
         (lambda folder: trainer_of("row", 2, "hf:x"), "rows of a table"),
     ],
 )

@@ -168,7 +168,7 @@ def test_an_answer_names_what_was_shown(browser: Any, served: Callable[..., Serv
     server.start()
     ann.page.keyboard.press("1")
     ann.page.wait_for_function("() => document.querySelector('#saved').className === 'refused'")
-    assert "changed since it was shown" in ann.page.inner_text("#saved") and labels(server) == []
+    assert "changed since you opened it" in ann.page.inner_text("#saved") and labels(server) == []
     ann.close()
 
 

@@ -227,7 +227,7 @@ def test_a_pick_is_shown_once_its_reasons_are_known(opened: Open) -> None:
         if len(shown) > 8:
             assert reached.wait(20)
     assert set(session.learner.pending.tolist()) - {task["id"] for task in shown}
-    assert "so that you need not wait" in shown[-1]["why"] and UNKNOWN not in {task["why"] for task in shown}
+    assert "so you need not wait" in shown[-1]["why"] and UNKNOWN not in {task["why"] for task in shown}
     release.set()
     until(lambda: not session.picker.busy)
     task = answer(session, "last", "c", "c", shown[-1]["id"], truth(shown[-1]["id"]))["next"]
@@ -351,7 +351,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(other, JournalError) and "delete it" not in str(other)
     label("good,bad", "--port", "0", "--journal", "tried.jsonl")
     tried = label("bad,good", "--port", "0", "--journal", "tried.jsonl").exception
-    assert isinstance(tried, JournalError) and "it holds no answers: delete it, or give --journal" in str(tried)
+    assert isinstance(tried, JournalError) and "it holds no labels: delete it, or give --journal" in str(tried)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -95,7 +95,7 @@ def test_links_roles_and_taking_a_link_back(visit: Visit, served: Serve) -> None
     ann.page.wait_for_selector("#people td:has-text('ben')")
     assert ann.page.evaluate("(t => t.scrollWidth <= t.parentElement.clientWidth)(document.querySelector('#people'))")
     assert ann.page.locator("#people th").count() == 7  # one hour, in which ben labelled
-    ann.page.click("#people tr:has-text('ben') >> text=Take the link back")
+    ann.page.click("#people tr:has-text('ben') >> text=Revoke the link")
     ann.page.wait_for_selector("#people tr:has-text('ben') >> text=New link")
     ben.page.keyboard.press("1")
     ben.page.wait_for_function("() => document.querySelector('#saved').className === 'refused'")
@@ -169,7 +169,7 @@ def test_an_adjudicator_decides_ties(visit: Visit, served: Serve) -> None:
     ann.page.keyboard.press("1")
     ann.page.wait_for_selector("text=1 open, 1 of them tied")
     ann.page.keyboard.press("2")
-    ann.page.wait_for_selector("text=Nothing is open")
+    ann.page.wait_for_selector("text=No disagreements are open")
     assert [(e["labels"], e["by"]) for e in events(server, "decide")] == [(["good"], "ann"), (["bad"], "ann")]
     assert {row["votes"] for row in exported(ann, server)} == {'{"ben": "good", "cid": "bad"}'}
 

@@ -114,9 +114,9 @@ def erase(
         meant.append(found[0])
     events = erase_from(file, meant)
     kept = sorted(other.name for other in file.parent.glob(f"{file.name}.damaged*"))
-    copies = f"; {', '.join(kept)} beside it was not changed" if kept else ""
+    copies = f"; the copies {', '.join(kept)} were not changed" if kept else ""
     what = f"{len(meant):,} examples erased from {events:,} events"
-    typer.echo(f"{file}: {what}, the journal was rewritten whole{copies}")
+    typer.echo(f"{file}: {what}; the journal was rewritten{copies}")
 
 
 @app.command("export", cls=Once)

@@ -122,7 +122,7 @@ def label_studio(
             rounds.watch(client, pick, settings, say)
         done = rounds.run_round(client, pick, settings, say)
     except KeyboardInterrupt:
-        say("stopped; the picks stay first, and the same command goes on")
+        say("stopped; the picks stay first. Run the same command again to resume")
         raise typer.Exit(130) from None
     finally:
         client.close()

@@ -184,7 +184,7 @@ def _run_all(
     try:
         failed = run_cells(cells, out, executor, Display(cells))
     except KeyboardInterrupt:
-        typer.echo(f"stopped; nothing that was written to {out} is lost: the same command continues", err=True)
+        typer.echo(f"stopped; nothing in {out} is lost. Run the same command again to resume", err=True)
         raise typer.Exit(130) from None
     if summary:
         typer.echo(f"{final_accuracies(cells, out)}\njournals: {out}")

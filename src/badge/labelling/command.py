@@ -85,10 +85,10 @@ def run(source: Source, options: Options) -> None:
         _say_links(people, key_of(file), public or f"http://{shown_host(options.host)}:{port}")
         if not is_local(options.host) and public is None:
             typer.echo(
-                f"note   {options.host} lets others on the network in: whoever has a link can see all items and answer. The "
-                "connection is not encrypted: where that matters, use a proxy with TLS and --public-url."
+                f"note   {options.host} lets others on the network in: everyone with a link can see and label all items. "
+                "The connection is not encrypted. If that matters, use a proxy with TLS, and --public-url."
             )
-        typer.echo("stop   Ctrl-C; nothing is lost, the same command goes on")
+        typer.echo("stop   Ctrl-C. Nothing is lost: run the same command again to resume")
         loans, who = file.with_name(file.name + ".loans"), options.adjudicator
         session = Session(learner, source, options.batch_size, options.per_item, who, options.test_first, loans, about)
         app = app_of(session, people, options.host, port, _user(), public, guidelines, file.with_suffix(".model"))
@@ -120,7 +120,7 @@ def _learner(source: Source, options: Options, names: list[str], trainer: Any) -
     except JournalError as error:
         if begun is None or not all(isinstance(record, e.Header | e.Ask | e.SetAside) for record in records):
             raise
-        way_out = "it holds no answers: delete it, or give --journal another name"
+        way_out = "it holds no labels: delete it, or give --journal another name"
         raise JournalError(f"{error.plain}; {way_out}") from None
     for name in more:
         learner.add_class(name)
@@ -133,7 +133,7 @@ def _encoder(source: Source, options: Options) -> str | None:
         return None if options.encoder == "none" else options.encoder
     found = installed_encoder(source.kind, len(source))
     if found is not None:
-        typer.echo(f"model  {found}: an encoder that is on this machine; --encoder none does without")
+        typer.echo(f"model  {found}: an encoder on this machine; --encoder none turns it off")
     return found
 
 
@@ -203,7 +203,7 @@ def _say_links(people: People, key: str, home: str) -> None:
     if not people.named:
         typer.echo(f"open   {home}/?token={key}")
     for person in people.named:
-        link = f"{home}/?token={person.token}" if person.token else "no link: it was taken back"
+        link = f"{home}/?token={person.token}" if person.token else "no link: it was revoked"
         typer.echo(f"open   {person.name} ({person.role}): {link}")
 
 

@@ -55,7 +55,7 @@ class Desk:
         """Correct what this person said of an item."""
         item = self.items.id(id)
         if self.session.said_by(item, name) is None:
-            raise Refused("This item has no label of yours, so there is none to correct.")
+            raise Refused("You have not labelled this item, so you cannot correct it.")
         self.team.relabel(item, label, name, request)
         self.session.label_twins(item, name)
         return {"saved": True, "id": id, **self._changed()}

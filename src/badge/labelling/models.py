@@ -45,7 +45,7 @@ MOST_VALUES = 20
 def trainer_of(kind: Kind, classes: int, encoder: str | None = None, model: str | None = None) -> Any:
     """What trains on a pool of a kind: the default, a frozen encoder, or one's own `make(classes)`."""
     if encoder is not None and model is not None:
-        raise InputError("--encoder and --model are two answers to one question: give one of them")
+        raise InputError("--encoder and --model exclude each other: give one of them")
     if model is not None:
         made = imported("model", model)(classes)
         if not hasattr(made, "fit"):

@@ -57,14 +57,14 @@ class People:
 
     def __init__(self, key: str, file: Path | None = None) -> None:
         if not key:
-            raise InputError("an empty key lets everybody in: delete the .key file, the next start makes a new one")
+            raise InputError("an empty key lets everybody in: delete the .key file, and the next start makes a new one")
         self._key, self._file, self._lock = key, file, threading.Lock()
         self._named: dict[str, Person] = {}
         if file is not None and file.exists():
             try:
                 self._named = {row["name"]: Person(**row) for row in json.loads(_private(file))}
             except (ValueError, TypeError, KeyError):
-                raise InputError(f"{file} is damaged: delete it, --people makes new links") from None
+                raise InputError(f"{file} is damaged: delete it, and --people makes new links") from None
 
     @property
     def named(self) -> list[Person]:
@@ -112,7 +112,7 @@ def key_of(journal: Path) -> str:
         _write(path, secrets.token_urlsafe(24))
     key = _private(path).strip()
     if len(key) < 16:
-        raise InputError(f"{path} holds no key: delete it, the next start makes a new one")
+        raise InputError(f"{path} holds no key: delete it, and the next start makes a new one")
     return key
 
 
@@ -123,7 +123,7 @@ def _private(path: Path) -> str:
         raise InputError(f"{path} belongs to another user: delete it, or use another --journal")
     if stat.S_IMODE(about.st_mode) & 0o077:
         mode = f"mode {stat.S_IMODE(about.st_mode):o}"
-        raise InputError(f"{path} can be read by others ({mode}): delete it, links change")
+        raise InputError(f"{path} can be read by others ({mode}): delete it, and the next start makes new links")
     return path.read_text(encoding="utf-8")
 
 

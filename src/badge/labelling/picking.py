@@ -20,10 +20,10 @@ RETRY_SECONDS = 30.0
 AHEAD = 4
 #: guesses that a person can ask for
 GUESSES = 5
-TYPICAL = "A typical item: many others are like it. There is no model yet that could choose."
-RANDOM = "Drawn at random: there is no model yet that could choose."
-WHILE_PICKING = "Drawn at random, so that you need not wait: the next batch is being chosen."
-TEST = "Part of the test sample: drawn at random, never trained on, it shows how good the model really is."
+TYPICAL = "A typical item: many others are like it. There is no model yet."
+RANDOM = "Drawn at random: there is no model yet."
+WHILE_PICKING = "Drawn at random, so you need not wait: the next batch is being picked."
+TEST = "Part of the test sample: drawn at random and never trained on. It measures how good the model is."
 UNKNOWN = "Picked by the model."
 BETWEEN = "Between two batches"
 #: probability of the best guess above which a model counts as sure
@@ -194,7 +194,7 @@ def reasons(why: Explanation, pool: int) -> list[str]:
 def _unsure(confidence: float) -> str:
     share = f"its best guess gets {confidence:.0%}".replace("%", " %")
     if confidence > SURE:
-        return f"The model seems sure ({share}), and a surprise here would teach it much."
+        return f"The model seems sure ({share}). If it is wrong here, it learns a lot."
     how = "is torn" if confidence <= 0.5 else "is unsure" if confidence <= 0.8 else "leans one way"
     return f"The model {how}: {share}."
 

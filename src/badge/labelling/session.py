@@ -147,10 +147,10 @@ class Session:
                 with self._lock:
                     self._loans.settle(item, client)
                 said = ", ".join(map(str, before)) or "none" if isinstance(before, list) else before
-                raise Refused(f"This item was labelled “{said}” meanwhile; that answer stands.")
+                raise Refused(f"This item was labelled “{said}” meanwhile. That label stands.")
             if was is not None:
                 if before is None:
-                    raise Refused("This item has no label of yours any more, so there is none to correct.")
+                    raise Refused("Your label of this item is gone, so you cannot correct it.")
                 self.team.relabel(item, label, name, request)
             else:
                 together = [item, *self.twins(item)] if self.per_item == 1 else [item]
@@ -171,7 +171,7 @@ class Session:
         def write() -> Reply:
             item = self._seen(id, shown)
             if was is None and self.learner.item(item).label is not None:
-                raise Refused("This item was labelled meanwhile; that answer stands.")
+                raise Refused("This item was labelled meanwhile. That label stands.")
             together = [item, *self.twins(item)]
             self.team.skip(together, reason or None, name, request, labelled=was is not None)
             self._settled(item, client)
@@ -221,7 +221,7 @@ class Session:
         """The item of an answer, which names what the person saw of it."""
         item = self.items.id(id)
         if shown != self.items.seal(item):
-            raise Refused("This item has changed since it was shown: look at it again.")
+            raise Refused("This item has changed since you opened it: look at it again.")
         return item
 
     def _settled(self, id: Id, client: str) -> None:

@@ -20,7 +20,7 @@ const read = async (response) => {
   const json = (response.headers.get("content-type") ?? "").includes("json");
   const data = json ? await response.json() : { error: (await response.text()).trim() };
   if (response.ok) return { data };
-  return { refused: data.refused ?? data.error ?? `The server said ${response.status}.` };
+  return { refused: data.refused ?? data.error ?? `The server answered with an error (${response.status}).` };
 };
 
 const send = async (path, options, online) => {
@@ -54,6 +54,6 @@ export const noticeOf = (notice) => {
     if (online === !away) return;
     away = !online;
     notice.hidden = online;
-    notice.textContent = online ? "" : "The server does not answer. Trying again … what you did last is sent when it is back.";
+    notice.textContent = online ? "" : "The server does not answer. Your last action is sent as soon as it is back.";
   };
 };

@@ -98,7 +98,7 @@ const showFound = () => {
   }));
   $("takes").hidden = query === "";
   $("takes").textContent = taken ? `Enter takes ${taken}` : fits.length
-    ? `${fits.length} classes fit: type on, or choose one with ↓` : "No class fits.";
+    ? `${fits.length} classes fit: type more, or choose one with ↓` : "No class fits.";
 };
 
 export const clearFind = () => {

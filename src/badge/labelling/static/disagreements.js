@@ -37,7 +37,7 @@ const rowView = (row, i) => {
     button.addEventListener("click", () => decide(row, label));
     return button;
   });
-  const about = row.tie ? "A tie: it has no label yet." : `The majority counts: ${words(row.label)}.`;
+  const about = row.tie ? "A tie: this item has no label yet." : `The majority chose: ${words(row.label)}.`;
   return element("li", { class: i === marked ? "marked" : "", ...(i === marked ? { "aria-current": "true" } : {}) },
     element("div", { class: "item" }, ...itemView(row.item, row.id)),
     element("ul", { class: "votes" }, ...row.votes.map((vote) => element("li", {}, element("b", {}, vote.by), `: ${words(vote.label)}`))),
@@ -61,7 +61,7 @@ const load = async (said = "") => {
     keyOf = new Map([...keysOf(data.overview.classes)].map(([key, label]) => [label, key]));
   }
   const ties = data.ties ? `, ${number(data.ties)} of them tied` : "";
-  $("found").textContent = `${said} ${data.total ? `${number(data.total)} open${ties}` : "Nothing is open."}`.trim();
+  $("found").textContent = `${said} ${data.total ? `${number(data.total)} open${ties}` : "No disagreements are open."}`.trim();
   draw();
   fillTable($("pairs"), pairRows(data.pairs));
   fillTable($("per-class"), data.classes.map((one) => [one.name, number(one.pairs), percent(one.agreement)]));

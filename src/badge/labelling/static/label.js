@@ -60,8 +60,8 @@ const showTask = (next) => {
   noneSure = false;
   press(chosen, suggested);
   $("was").hidden = task.was === null && !suggested.length;
-  $("was").textContent = task.was !== null ? `You said “${words(task.was)}”. That stands until you choose again.`
-    : `Suggested: ${words(task.suggested)}. Enter takes it.`;
+  $("was").textContent = task.was !== null ? `You said “${words(task.was)}”. It stays until you choose again.`
+    : `Suggested: ${words(task.suggested)}. Press Enter to accept it.`;
   $("remarks").replaceChildren(...task.remarks.map(({ by, text }) =>
     element("li", {}, element("b", {}, by), `: ${text}`)));
   $("flagged").hidden = !task.flagged;
@@ -79,8 +79,8 @@ const showNothing = (next) => {
   showGuess();
   if (next.done) {
     $("item").replaceChildren(element("h1", {}, "All done"),
-      element("p", {}, "Every item has its answer. Thank you."),
-      element("p", {}, element("a", { href: "/labels" }, "Look through the labels"), " or take them out as ",
+      element("p", {}, "Every item has its label. Thank you."),
+      element("p", {}, element("a", { href: "/labels" }, "Review the labels"), " or export them as ",
         element("a", { href: "/export/labels.csv", download: "" }, "CSV"), "."));
     say("All done.");
     const { labelled, skipped, size } = next.overview;
@@ -89,10 +89,10 @@ const showNothing = (next) => {
   }
   const many = next.overview.ties;
   $("item").replaceChildren(next.tied
-    ? element("p", {}, `You have answered everything. ${many === 1 ? "One item is" : `${many} items are`} tied: a third person, or somebody on `,
+    ? element("p", {}, `You have labelled everything. ${many === 1 ? "One item is" : `${many} items are`} tied: another person, or somebody on `,
       element("a", { href: "/disagreements" }, "Disagreements"), ", decides.")
     : element("p", { class: "dim" }, next.overview.picking
-      ? "The next batch is being chosen …" : "The items that are left are with other people. They come back after a while."));
+      ? "The next batch is being picked …" : "Other people have the remaining items. Items that they do not label come back after a while."));
   setTimeout(() => { if (task === null && !busy) load(); }, POLL_MS);
 };
 
@@ -192,7 +192,7 @@ const guesses = () => {
 
 const recents = () => {
   const found = recent();
-  if (!task || !found.length) { complain("No class was used yet."); return; }
+  if (!task || !found.length) { complain("You have not used a class yet."); return; }
   askOne("Recently used", found, (i) => choose(found[i]));
 };
 
@@ -207,7 +207,7 @@ const comment = () => {
     mine.remarks = data.remarks;
     $("remarks").replaceChildren(...mine.remarks.map((one) => element("li", {}, element("b", {}, one.by), `: ${one.text}`)));
     $("flagged").hidden = !mine.flagged;
-    confirm("Kept");
+    confirm("Saved");
     $("item").focus({ preventScroll: true });
   }));
 };

@@ -4,10 +4,10 @@ import { $, drawCurve, element, number, percent } from "./draw.js";
 
 
 const adviceOf = (seen) => {
-  if (seen.trouble) return `The next batch could not be chosen: ${seen.trouble}`;
-  if (seen.stop) return "The predictions have settled: more labels of this kind change little. You can stop.";
-  if (seen.changed === null) return "Whether you can stop is known after a few batches.";
-  return `The last model changed its mind about ${percent(seen.changed)} of the items: go on.`;
+  if (seen.trouble) return `The next batch could not be picked: ${seen.trouble}`;
+  if (seen.stop) return "The predictions hardly change any more. You can stop.";
+  if (seen.changed === null) return "After a few batches, you see here whether you can stop.";
+  return `The last model changed its prediction for ${percent(seen.changed)} of the items: go on.`;
 };
 
 const showTest = (test) => {

@@ -67,7 +67,7 @@ const skippedEditor = (row) => {
 
 const rowView = (row) => {
   const about = [`${row.id}`, row.by, when(row.at), row.flagged ? "flagged" : ""].filter(Boolean).join(" · ");
-  const doubt = row.predicted != null && words(row.predicted) !== words(row.label) ? `The model had said “${words(row.predicted)}”.` : "";
+  const doubt = row.predicted != null && words(row.predicted) !== words(row.label) ? `The model predicted “${words(row.predicted)}”.` : "";
   const pick = element("input", { type: "checkbox", class: "pick", "aria-label": `Select ${row.id}` });
   pick.addEventListener("change", () => { row.picked = pick.checked; showBulk(); });
   row.pick = pick;

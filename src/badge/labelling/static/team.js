@@ -5,7 +5,7 @@ import { begin, server } from "./start.js";
 
 const links = (row) => {
   if (row.role === null) return "";
-  const button = element("button", { type: "button" }, row.link ? "Take the link back" : "New link");
+  const button = element("button", { type: "button" }, row.link ? "Revoke the link" : "New link");
   button.addEventListener("click", async () => {
     const path = row.link ? "/api/revoke" : "/api/link";
     const { data, refused } = await server.post(path, { person: row.name });
@@ -26,7 +26,7 @@ const load = async () => {
     ...row.hours.map((count) => (count ? number(count) : "")), links(row)]));
   $("invite").hidden = !data.links;
   const { test, overview } = data;
-  $("test-figure").textContent = !test ? "not known: no test sample was set aside" : test.accuracy === null ? "not known yet"
+  $("test-figure").textContent = !test ? "not known: there is no test sample" : test.accuracy === null ? "not known yet"
     : `${percent(test.accuracy)} (${percent(test.interval[0])} to ${percent(test.interval[1])})`;
   $("test-text").textContent = test ? `${number(test.labelled)} of ${number(test.size)} test items have a label. ${test.text}` : "";
   drawCurve($("test-curve"), test ? test.curve.map((point) => point.accuracy) : []);
