@@ -80,7 +80,7 @@ def test_stopping_by_hand_is_no_disaster(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Serial, "map", stop)
     result = runner().invoke(app, ["run", *OPTIONS, "--out", str(tmp_path), "--workers", "1"])
-    assert result.exit_code == 130 and "the same command continues" in result.stderr
+    assert result.exit_code == 130 and "Run the same command again" in result.stderr
 
 
 def test_badge_demo_ends_in_a_picture_and_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

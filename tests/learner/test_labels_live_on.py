@@ -127,7 +127,7 @@ def test_lists_of_labels(tmp_path: Path) -> None:
             learner.tell(ids, [truth[i] for i in ids])
         assert learner.labels[int(ids[0])] == truth[ids[0]]
         assert learner.outputs.probabilities.shape == (60, 2)
-        with pytest.raises(InputError, match="is not a list: with multilabel=True"):
+        with pytest.raises(InputError, match="is not a list: an example has any number of classes"):
             learner.relabel(ids[0], "right")
         assert isinstance(learner.history[-1].predicted, list)
         reference = learner.ask(5).tolist()
