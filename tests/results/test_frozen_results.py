@@ -235,8 +235,9 @@ def test_the_words_of_which_strategy_are_those_of_its_tables() -> None:
     assert "`uherding` is first at low, middle and high budgets, and its lead over `rand` shrinks" in words
     assert [names[0] for names in order] == ["uherding"] * 3
     assert budgets["uherding"] == sorted(budgets["uherding"], reverse=True)
-    assert "with few labels `uherding` from the first batch on may be better" in words
-    assert "The best at low budgets is first `maxherding`, then `uherding`" in " ".join(shown["rule"])
+    assert "With few labels `uherding` from the first batch on is a little better in the mean." in words
+    assert "| low (1–3) | first `maxherding`, then `uherding` |" in "\n".join(shown["rule"])
+    assert "so it is within one point at each budget." in " ".join(shown["rule"])
     assert "`power-marg`: ahead of `marg` in the mean at each budget" in words
     assert all(ours > theirs for ours, theirs in zip(budgets["power-marg"], budgets["marg"], strict=True))
     ahead, binary, sets = [], [], set()

