@@ -55,8 +55,9 @@ ABOUT = {
     "processor": "an image processor of transformers, or any function of a list of examples.",
     "max_length": "most tokens per text; None: the limit of the tokenizer, or of the model's positions.",
     "autocast": "True or a torch dtype: run in mixed precision. Outputs are float32 in any case.",
-    "multilabel": "True: each score is the logit of one label, and an example may have any number of labels. None: "
-    "detect it from the model (its problem_type, a sigmoid at its end, an estimator fitted on several labels).",
+    "multilabel": "True: the model is multi-label. Each score is the logit of one label, and an example may have any number "
+    "of labels. None: detect it from the model (its problem_type, a sigmoid at its end, an estimator fitted on several "
+    "labels).",
     "progress": "show a progress bar on standard error.",
     "passes": "run the model this many times with its dropout layers on, for bald. The probabilities are the mean. A list of "
     "models in place of the model does the same for an ensemble.",
