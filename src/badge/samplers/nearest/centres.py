@@ -16,6 +16,8 @@ from badge.samplers.nearest.tuning import Tuning
 
 #: Rows at most that a lens is found from.
 SOME = 4096
+#: The share by which lengths are widened, which is more than their rounding.
+WIDER = 1e-3
 #: Centres in one product on a device, in parts of the tuning: each product is followed by one wait.
 PARTS_THERE = 8
 
@@ -98,17 +100,30 @@ class Centres:
         """`parts`, without the centres that outlines rule out for every row."""
         assert self.outlines is not None
         mine, rounding = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view)
-        kept, step = [], max(1, len(room) // len(rows))
-        for begin in range(first, last, step):
-            part = slice(begin, min(begin + step, last))
-            shape = len(mine), part.stop - begin
-            inner = torch.mm(mine, self.outlines[part].T, out=room[: math.prod(shape)].view(shape))
-            high = inner.abs_().add_(limits[:, None]).amax(dim=0) > self.view.sq_norms[part] * rounding
-            kept.append(high.nonzero()[:, 0].add_(begin))
-        some, size = torch.cat(kept), self.tuning.part
+        of_length, kept = self._of_length(mine, limits, first, last), []
+        for part in torch.split(of_length, max(1, len(room) // len(rows))) if len(of_length) else ():
+            shape = len(mine), len(part)
+            outlined = self.outlines.index_select(0, part)
+            inner = torch.mm(mine, outlined.T, out=room[: math.prod(shape)].view(shape))
+            high = inner.abs_().add_(limits[:, None]).amax(dim=0) > self.view.sq_norms.index_select(0, part) * rounding
+            kept.append(part[high])
+        some, size = torch.cat(kept) if kept else of_length, self.tuning.part
         if len(some) > self.tuning.outlined * (last - first):
             return self.parts(first, last)
         return [some[max(end - size, 0) : end] for end in range(len(some), 0, -size)]
+
+    def _of_length(self, doubled: Tensor, limits: Tensor, first: int, last: int) -> Tensor:
+        """Centres whose length allows them to be within the limit of some row: ‖c‖² − 2 ‖x‖ ‖c‖ is below it.
+
+        The range of lengths is rounded outwards.
+        """
+        norms = torch.linalg.vector_norm(doubled.double(), dim=1).mul_((1 + WIDER) / 2)
+        spread = norms.square().add_(limits).clamp_(min=0).sqrt_()
+        low, high = (norms - spread).amin().clamp_(min=0), (norms + spread).amax()
+        sq_norms = self.sq_norms[first:last]
+        inside = (sq_norms >= low.square() * (1 - WIDER)) & (sq_norms <= high.square() * (1 + WIDER))
+        found: Tensor = inside.nonzero()[:, 0].add_(first)
+        return found
 
 
 def _appended(buffer: Tensor, used: int, new: Tensor) -> Tensor:
