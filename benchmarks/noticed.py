@@ -63,9 +63,11 @@ def noticed(lab: Lab) -> list[Bar]:
             compare(f"{of}, k = 100: over the bare product", must, goal, *product(of, 100))
         for of in (inputs.trained(1_000), Input("skewed", rows(20_000), 4, 4_096)):
             compare(f"{of}, k = 1,000: over the bare product", 0.18, 0.12, *product(of, min(1_000, of.n // 4)))
-        compare(f"k = N = {rows(10_000):,}, (10, 256): over k = N/2", 1.5, None, whole(rows(10_000)))
-        what = f"k = N = {rows(10_000):,}, (10, 256): over the same k of {rows(30_000):,} rows"
-        compare(what, 1.0, None, larger(rows(10_000), rows(30_000)))
+        for of in (Input("skewed", rows(30_000), 10, 256), inputs.trained(1_000)):
+            pool, n = _pool(of), min(rows(10_000), of.n // 3)
+            what = f"{str(of).split(', N')[0]}, {n:,} rows, k = N"
+            compare(f"{what}: over k = N/2", 1.5, None, whole(pool, n))
+            compare(f"{what}: over the same k of {3 * n:,} rows", 1.0, None, larger(pool, n))
         what = f"Outputs(p, h), {rows(1_000_000):,} × (10 + 256), float16 on disk: over select_from, k = 100"
         with on_disk(rows(1_000_000)) as ways:
             compare(what, 0.5, None, ways)
@@ -203,14 +205,14 @@ def product(of: Input, k: int) -> tuple[tuple[Way, Way], float]:
     return (lambda: multiply(0), lambda: badge.select_from(out, k)), (bare.per_columns or k) / k
 
 
-def whole(n: int) -> tuple[Way, Way]:
-    out = _pool(Input("skewed", n, 10, 256))
+def whole(pool: badge.Outputs, n: int) -> tuple[Way, Way]:
+    out = _checked(pool[:n])
     return lambda: badge.select_from(out, n // 2), lambda: badge.select_from(out, n)
 
 
-def larger(n: int, more: int) -> tuple[Way, Way]:
-    """All of a pool, over as many picks of a larger one: a smaller pool must not take longer."""
-    large, small = (_pool(Input("skewed", rows, 10, 256)) for rows in (more, n))
+def larger(pool: badge.Outputs, n: int) -> tuple[Way, Way]:
+    """All of a pool, over as many picks of one three times as large: a smaller pool must not take longer."""
+    large, small = _checked(pool[: 3 * n]), _checked(pool[:n])
     return lambda: badge.select_from(large, n), lambda: badge.select_from(small, n)
 
 

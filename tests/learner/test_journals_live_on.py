@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from badge import journal
+from badge.core.rng import PICKS_VERSION
 from badge.errors import JournalError
 from badge.journal.events import Ask, Memory
 from sixty import TRUTH, make, rounds
@@ -64,7 +65,7 @@ def test_a_journal_of_another_version_of_the_picks_says_where_it_changed(
     path = tmp_path / "j.jsonl"
     with make(path) as learner:
         rounds(learner, 2)
-    assert journal.read(path)[0]["picks"] == 1
+    assert journal.read(path)[0]["picks"] == PICKS_VERSION
     monkeypatch.setattr("badge.learner.book.PICKS_VERSION", 7)
     for _ in range(2):  # said once
         with make(path) as learner:

@@ -12,16 +12,25 @@ from badge.features.rows import resolution
 from badge.samplers.nearest import Lens, Tuning
 from badge.samplers.nearest.lens import VANISHED
 
+#: Rows of the table of a block that are worked out together.
+STRIP = 128
+
 
 def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     """Whether row j comes before row i and is near it, [n, n]: their squared distance is at most the threshold of i.
 
     Estimates, which are never above the distances, rule out most pairs; float64 decides the others.
     """
-    exact = Exact.of(rows)
+    exact, n = Exact.of(rows), len(rows)
     view = lens.look(exact)
     probe = lens.probe(view)
-    found = (lens.estimates(probe, view) < probe.limits(thresholds)[:, None]).tril_(-1)
+    limits = probe.limits(thresholds)[:, None]
+    found = torch.zeros(n, n, dtype=torch.bool, device=limits.device)
+    size = STRIP if limits.device.type == "cpu" else max(n, 1)
+    room = limits.new_empty(len(view.rows.factors) * min(size, n) * n)
+    for start in range(0, n, size):  # only what is left of the diagonal
+        mine, before = slice(start, start + size), slice(0, start + size)
+        found[mine, before] = (lens.estimates(probe[mine], view[before], room) < limits[mine]).tril_(start - 1)
     i, j = found.nonzero(as_tuple=True)
     if len(i):
         found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]

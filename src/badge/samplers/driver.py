@@ -31,11 +31,13 @@ class Driver:
         self.edges = np.concatenate([[0], np.cumsum(shards.sizes)])
         self.size = int(self.edges[-1])
         self.heard = [0] * len(shards.sizes)
+        self.left = self.size  # rows that are not centres
         self.centres = Centres(tuning)
 
     def add(self, rows: Rows, positions: NDArray[np.int64]) -> None:
         """Add centres. Those that are not rows of the pool have the position −1."""
         self.centres.add(rows.on(self.shards.device), positions)
+        self.left -= int(np.count_nonzero(positions >= 0))
 
     def rows(self, positions: NDArray[np.int64]) -> Rows:
         """Rows of the pool by position, which must rise."""

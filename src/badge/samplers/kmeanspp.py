@@ -43,8 +43,10 @@ RARE = 4
 SHORTER, ROWS_PER_EVENT = 0.7, 64
 #: Rebuild it from norms also when picks hold this share of the mass of U: events on them are always rejected.
 PICKED = 0.5
-#: Rebuild it from the distances of all rows once the events have cost more than that. An event costs this many products.
-PRODUCTS_PER_EVENT = 2**13
+#: Rebuild it from the distances of all rows left once the events have cost as much. An event costs PRODUCTS_PER_EVENT, a pair
+#: the products of its rows and PRODUCTS_PER_PAIR. Also where the rows left are no more than the new centres: each of these
+#: has been compared with those before it, which cost as much.
+PRODUCTS_PER_EVENT, PRODUCTS_PER_PAIR = 2**17, 256
 
 # These do not.
 
@@ -127,7 +129,8 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
         shortest = math.sqrt(exact[picks].min())
         picked = np.cumsum([0.0, *sum_of_norms(sq_norms[picks[count:]], reach)])[-1]  # in order, as the stream adds
         lower = shortest < SHORTER * reach or picked >= PICKED * cumulative[-1]
-        if len(features) > ROWS_PER_EVENT * CHECK or RARE * (len(picks) - before) >= CHECK or not lower:
+        few_left = 2 * len(picks) >= len(features)  # U is rebuilt from distances there
+        if len(features) > ROWS_PER_EVENT * CHECK or RARE * (len(picks) - before) >= CHECK or few_left or not lower:
             return None
         count, reach = len(picks), shortest
 
@@ -216,18 +219,31 @@ class Stream:
         return check - self.events if self._better(check) is not None else sys.maxsize
 
     def _next_check(self) -> int:
-        """The next number of events at which U could be rebuilt."""
+        """The next number of events at which U could be rebuilt, however many of them are accepted."""
         check = CHECK
-        while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check)):
+        while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check, check - self.events)):
             check *= 2
         return check
 
     def _norms_pay(self, events: int) -> bool:
         return not self.envelope.exact and ROWS_PER_EVENT * events >= self.pool.size
 
-    def _distances_pay(self, events: int) -> bool:
-        # If it does not pay with this number of centres, it does not pay with more.
-        return PRODUCTS_PER_EVENT * events >= self.pool.size * self.pool.centres.count * self.pool.centres.width
+    def _distances_pay(self, events: int, more: int = 0) -> bool:
+        """Whether they pay after this number of events, of which up to `more` are accepted from now on."""
+        if self._outnumbered(more):
+            return True
+        # Until then, what does not pay with this number of centres does not pay with more.
+        products = self.pool.centres.width + PRODUCTS_PER_PAIR
+        return PRODUCTS_PER_EVENT * events >= self.pool.left * self._new * products
+
+    def _outnumbered(self, more: int = 0) -> bool:
+        """Whether the rows left are no more than the new centres, once there are `more` centres."""
+        return self._new + more >= self.pool.left - more
+
+    @property
+    def _new(self) -> int:
+        """Centres that U knows no distances to."""
+        return self.pool.centres.count - (self.envelope.count if self.envelope.exact else 0)
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
@@ -262,9 +278,10 @@ class Stream:
     def _better(self, events: int) -> Envelope | None:
         """A lower U, if it pays after this number of events."""
         centres, now = self.pool.centres, self.envelope
-        if self._norms_pay(events) and (centres.shortest < SHORTER * now.reach or self._mostly_picked()):
+        lower = self._norms_pay(events) and (centres.shortest < SHORTER * now.reach or self._mostly_picked())
+        if lower and not self._outnumbered():
             return Envelope(centres.shortest, centres.count)
-        if self._distances_pay(events) and not (now.exact and now.count == centres.count):
+        if self._new and self._distances_pay(events):
             return Envelope(centres.shortest, centres.count, exact=True)
         return None
 

@@ -42,7 +42,7 @@ class Probe:
     rows: Rows  # −2 times the rows, through the lens
     lacks: Tensor
 
-    def __getitem__(self, ids: Tensor) -> Probe:
+    def __getitem__(self, ids: slice | Tensor) -> Probe:
         return Probe(self.rows[ids], self.lacks[ids])
 
     def limits(self, goal: Tensor) -> Tensor:
