@@ -197,7 +197,7 @@ def test_bounds_only_save_work(function: Any) -> None:
 @pytest.mark.parametrize("n", [120, 700])
 @pytest.mark.parametrize("kind", ["float32", "dense"])
 def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where few rows are left most events are rejected, and U is rebuilt from distances; fewer picks are the first of more."""
+    """Most events are rejected where few rows are left: U is rebuilt from distances. Fewer picks are the first of more."""
     few, exact = outputs(n), []
     segments = Shard.segments
 
