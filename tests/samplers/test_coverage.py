@@ -254,6 +254,14 @@ def test_a_sketch_bounds_from_above(kernel: Gauss | Ball, monkeypatch: pytest.Mo
     assert bool((found[1] <= found[0] * (1 + 1e-5)).all()) and float(found[1].sum()) < 0.95 * float(found[0].sum())
 
 
+def test_no_sketch_holds_more_than_half_of_its_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of words have more columns than a sample has rows: a basis of them took minutes."""
+    for name, value in {"WIDE": 16, "SAMPLE": 100, "LOOSE": 99}.items():
+        monkeypatch.setattr(blocks, name, value)
+    found = [blocks.sketched(clumps(120, width, seed=4), Gauss(1.0)) for width in (100, 200, 204)]
+    assert [None if one is None else one.factors[0].shape[1] for one in found] == [26, 51, None]
+
+
 @pytest.mark.parametrize("kernel", [Gauss(0.5), Gauss(1.0), Ball(0.9)])
 def test_bounds_for_several_states_at_once(kernel: Gauss | Ball, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WIDE": 16, "SAMPLE": 100, "LOOSE": 99}.items():

@@ -30,8 +30,8 @@ LOCAL, SPAN, PART = 0.05, 2048, 64
 FAINT = 1e-30
 #: If more than this share of the rows matters, all of them are gone through.
 MOST = 0.75
-#: Sketches of rows of WIDE numbers or more hold a quarter or half of these. They are made from SAMPLE rows, and used if their
-#: mean error is below the share LOOSE of the squared distance at which κ is 1/e.
+#: Sketches of rows of WIDE numbers or more hold a quarter or half of these, if that is at most half of the SAMPLE rows that
+#: they are made from. They are used if their mean error is below the share LOOSE of the squared distance at which κ is 1/e.
 PIECES, WIDE, SAMPLE, LOOSE = (4, 2), 256, 2048, 0.15
 #: After a pick, losses are first estimated at TOLD rows, for CHUNK candidates at a time. Where they seem to be above
 #: the share SHARE of the largest bound they are worked out.
@@ -274,8 +274,8 @@ def sq_dists(x: Rows, x_norms: Tensor, y: Rows, y_norms: Tensor) -> Tensor:
 def sketched(features: Features, kernel: Gauss | Ball) -> Rows | None:
     """Sketches of all rows: their products are at least those of the rows. None if they are too loose for the kernel."""
     if features.width >= WIDE and len(features) >= SAMPLE:
-        for piece in PIECES:
-            found = sketches(features, features.width // piece, SAMPLE)
+        for rank in (features.width // piece for piece in PIECES if features.width // piece <= SAMPLE // 2):
+            found = sketches(features, rank, SAMPLE)
             if 2 * float(found[:, -1].square().mean()) < LOOSE * float(kernel.sq_reach(torch.tensor(math.exp(-1)))):
                 return Rows((found,))
     return None
