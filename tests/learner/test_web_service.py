@@ -91,6 +91,10 @@ def test_the_service_under_load(home: str, tmp_path: Path) -> None:
     assert all(abs(sum(score.values()) - 1) < 1e-5 for score in scores[0])
     refused = httpx.post(f"{home}/labels", json={"id": next(iter(told)), "label": "maybe"})
     assert refused.status_code == 422 and "'maybe'" in refused.json()["detail"]
+    for path, status in (("/batches/501", 422), ("/batches/0", 422), ("/scores/500", 404), ("/scores/-1", 404)):
+        way = "POST" if path.startswith("/batches") else "GET"
+        refused = httpx.request(way, home + path)
+        assert refused.status_code == status and refused.json()["detail"], path
     events = [event for event in badge.journal.read(tmp_path / "labels.jsonl") if event["event"] == "tell"]
     assert {id: label for e in events for id, label in zip(e["ids"], e["labels"], strict=True)} == told
     assert sum(len(event["ids"]) for event in events) == len(told)
