@@ -65,9 +65,9 @@ def noticed(lab: Lab) -> list[Bar]:
             compare(f"{of}, k = 1,000: over the bare product", 0.18, 0.12, *product(of, min(1_000, of.n // 4)))
         for of in (Input("skewed", rows(30_000), 10, 256), inputs.trained(1_000)):
             pool, n = _pool(of), min(rows(10_000), of.n // 3)
-            what = f"{str(of).split(', N')[0]}, {n:,} rows, k = N"
+            what = f"{of}: k = N of the first {n:,} rows"
             compare(f"{what}: over k = N/2", 1.5, None, whole(pool, n))
-            compare(f"{what}: over the same k of {3 * n:,} rows", 1.0, None, larger(pool, n))
+            compare(f"{what}: over the same k of the first {3 * n:,}", 1.0, None, larger(pool, n))
         what = f"Outputs(p, h), {rows(1_000_000):,} × (10 + 256), float16 on disk: over select_from, k = 100"
         with on_disk(rows(1_000_000)) as ways:
             compare(what, 0.5, None, ways)
