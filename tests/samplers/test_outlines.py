@@ -1,4 +1,4 @@
-"""Outlines: what they rule out is out, and it is most of what has another label."""
+"""Outlines and lengths: what they rule out is out, and it is most of what has another label or another length."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ def pools(dtype: torch.dtype) -> dict[str, Rows]:
         "skewed": (a, h * 10 ** (3 * normal(N, 1))),
         "zeros": (a * (sign > 0), h),
         "vanishing": (1e-22 * a, 1e-3 * h),
+        "vectors": (h,),
+        "vectors, skewed": (h * 10 ** (3 * normal(N, 1)),),
+        "vectors, on a line": (h[:1] * (1 - 10 ** (-8 * torch.rand(N, 1, generator=random, dtype=torch.float64))),),
+        "vectors, vanishing": (h * 10 ** (-20 - 4 * torch.rand(N, 1, generator=random, dtype=torch.float64)),),
     }
     return {name: Rows(tuple(f.to(dtype) for f in factors)) for name, factors in found.items()}
 
 
 def left(rows: Rows, centres: Centres, goal: torch.Tensor) -> torch.Tensor:
-    limits = centres.lens.probe(centres.lens(rows)).limits(goal)
-    every = torch.arange(centres.count)
-    found = centres.in_outline(rows, limits, 0, len(every), torch.empty(100, dtype=limits.dtype))
+    view, every = centres.lens(rows), torch.arange(centres.count)
+    found = centres.possible(view, centres.lens.probe(view), goal, 0, len(every), view.sq_norms.new_empty(100))
     return torch.cat([every[part] for part in found]) if found else every[:0]
 
 
@@ -54,6 +57,17 @@ def test_no_centre_that_could_be_as_near_is_ruled_out(name: str, dtype: torch.dt
     goal = d.median(dim=1).values
     kept = left(rows, centres, goal).tolist()
     assert set((d <= goal[:, None]).any(dim=0).nonzero()[:, 0].tolist()) <= set(kept)
+
+
+def test_other_lengths_are_ruled_out() -> None:
+    random = torch.Generator().manual_seed(0)
+    lengths = 2.0 ** torch.arange(40)
+    rows = Rows((torch.nn.functional.normalize(torch.randn(40, 16, generator=random)) * lengths[:, None],))
+    centres = Centres(Tuning())
+    centres.add(rows, np.full(len(rows), -1))
+    for i in (0, 7, 39):
+        goal = rows[i : i + 1].sq_norms().double() / 9
+        assert left(rows[i : i + 1], centres, goal).tolist() == [i]
 
 
 def test_other_labels_are_ruled_out() -> None:

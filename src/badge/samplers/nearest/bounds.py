@@ -20,7 +20,7 @@ from badge.core.threads import chosen
 from badge.features import Exact, Features
 from badge.features.rows import LARGE_TILE_BYTES
 from badge.samplers.nearest.centres import Centres
-from badge.samplers.nearest.lens import Lens, Probe
+from badge.samplers.nearest.lens import Lens, Probe, View
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.outlines import label_blocks
 
@@ -44,6 +44,7 @@ class Group:
 
     place: Tensor  # of each among the rows that were asked for
     exact: Exact
+    sq_norms: Tensor
     probe: Probe
     best: Tensor  # the smallest squared distance known of each
     enough: Tensor  # a row at most this far is not followed further
@@ -52,8 +53,8 @@ class Group:
         return len(self.place)
 
     def __getitem__(self, which: Tensor) -> Group:
-        place, best, enough = self.place[which], self.best[which], self.enough[which]
-        return Group(place, self.exact[which], self.probe[which], best, enough)
+        place, sq_norms, best, enough = (x[which] for x in (self.place, self.sq_norms, self.best, self.enough))
+        return Group(place, self.exact[which], sq_norms, self.probe[which], best, enough)
 
 
 class Bounds:
@@ -95,6 +96,9 @@ class Bounds:
         """Bring every row up to date: `sq_dists` are then the squared distances themselves."""
         for start in range(0, len(self.seen), LOOKED_AT):
             rows = (self.sq_dists[start : start + LOOKED_AT] > 0).nonzero()[:, 0].add_(start)
+            rows = rows[
+                self.features.sq_norms[rows].argsort()
+            ]  # tiles of about one length: fewer centres could be near
             for index in torch.split(rows, self.tuning.tile) if len(rows) else ():
                 self.update(index.cpu().numpy(), index)
 
@@ -138,9 +142,10 @@ class Bounds:
         that they lack are within a factor of two. On a GPU all go together, so that the host waits less often.
         """
         seen, lens = self.seen[ids], self.centres.lens
-        probe = lens.probe(lens(exact.rows, self.features.sq_norms[index]))
+        sq_norms = self.features.sq_norms[index]
+        probe = lens.probe(lens(exact.rows, sq_norms))
         found = self.at(index)
-        everyone = Group(torch.arange(len(ids), device=index.device), exact, probe, found.clone(), enough)
+        everyone = Group(torch.arange(len(ids), device=index.device), exact, sq_norms, probe, found.clone(), enough)
         kinds = np.log2(np.maximum(self.centres.count - seen, self.tuning.young)).astype(np.int64)
         kinds[np.bincount(kinds)[kinds] < self.tuning.few] = kinds.max()
         if index.device.type != "cpu" or kinds.min() == kinds.max():
@@ -154,18 +159,22 @@ class Bounds:
 
     def _compare(self, group: Group, first: int, found: Tensor, decide: bool) -> None:
         """Lower what was `found` of a group by the centres from number `first` on: the newest rule out most rows,
-        then outlines most centres for rows of one label."""
-        last = self.centres.count
+        then lengths and outlines most centres."""
+        centres, last = self.centres, self.centres.count
         older = last - self.tuning.newest
-        if self.centres.outlines is None or self.centres.lens.sketch is not None or older - first < self.tuning.part:
-            self._follow(group, self.centres.parts(first, last), found, decide)
+        if not centres.leaves_out or older - first < self.tuning.part:
+            self._follow(group, centres.parts(first, last), found, decide)
             return
-        group = self._follow(group, self.centres.parts(older, last), found, decide)
+        group = self._follow(group, centres.parts(older, last), found, decide)
+        if not len(group):
+            return
         self._make_room(max(self.tuning.part * self.tuning.tile, len(group)))
-        for places in label_blocks(group.exact.rows, self.tuning.few):
-            block = group[places]
-            limits = block.probe.limits(goal(block, decide))
-            left = self.centres.in_outline(block.exact.rows, limits, first, older, self.room)
+        blocks = [group]
+        if centres.outlined:
+            blocks = [group[places] for places in label_blocks(group.exact.rows, self.tuning.few)]
+        for block in blocks:
+            view = View(block.exact.rows, block.sq_norms)
+            left = centres.possible(view, block.probe, goal(block, decide), first, older, self.room)
             self._follow(block, left, found, decide)
 
     def _follow(self, group: Group, parts: Sequence[slice | Tensor], found: Tensor, decide: bool) -> Group:

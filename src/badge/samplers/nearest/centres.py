@@ -9,7 +9,7 @@ from torch import Tensor
 
 from badge.features import Exact, Rows
 from badge.features.rows import check_norms
-from badge.samplers.nearest.lens import Lens, View, far_origin
+from badge.samplers.nearest.lens import Lens, Probe, View, far_origin
 from badge.samplers.nearest.outlines import outlines, outlines_pay
 from badge.samplers.nearest.sketch import useful_sketch
 from badge.samplers.nearest.tuning import Tuning
@@ -96,34 +96,51 @@ class Centres:
         size = self.tuning.part * (1 if self.sq_norms.device.type == "cpu" else PARTS_THERE)
         return [slice(max(end - size, first), end) for end in range(last, first, -size)]
 
-    def in_outline(self, rows: Rows, limits: Tensor, first: int, last: int, room: Tensor) -> list[slice] | list[Tensor]:
-        """`parts`, without the centres that outlines rule out for every row."""
+    @property
+    def leaves_out(self) -> bool:
+        """Whether centres that cannot be near are left out of products. On a device the host would wait for which."""
+        return self.sq_norms.device.type == "cpu" and self.lens.origin is None
+
+    @property
+    def outlined(self) -> bool:
+        """Whether outlines rule centres out."""
+        return self.outlines is not None and self.lens.sketch is None
+
+    def possible(
+        self, view: View, probe: Probe, goal: Tensor, first: int, last: int, room: Tensor
+    ) -> list[slice] | list[Tensor]:
+        """`parts`, without the centres that lengths and outlines rule out for every row of the plain view."""
+        some = self._of_length(view.sq_norms, goal, first, last)
+        if self.outlined:
+            some = self._in_outline(view.rows, probe.limits(goal), some, room)
+        if len(some) > self.tuning.outlined * (last - first):
+            return self.parts(first, last)
+        return [some[max(end - self.tuning.part, 0) : end] for end in range(len(some), 0, -self.tuning.part)]
+
+    def _of_length(self, sq_norms: Tensor, goal: Tensor, first: int, last: int) -> Tensor:
+        """Centres whose length allows them to be within the goal of some row: lengths differ by no more than the distance.
+
+        The range of lengths is rounded outwards, by more than the rounding of squares, also of those that vanish.
+        """
+        norms, vanished = sq_norms.double().sqrt(), 2 * math.sqrt(torch.finfo(sq_norms.dtype).tiny)
+        spread = goal.clamp(min=0).sqrt().add_(norms, alpha=WIDER).add_(vanished)
+        low, high = (norms - spread).amin().clamp(min=0), (norms + spread).amax()
+        mine = self.sq_norms[first:last]
+        inside = (mine >= low.square() * (1 - WIDER)) & (mine <= high.square() * (1 + WIDER))
+        found: Tensor = inside.nonzero()[:, 0].add_(first)
+        return found
+
+    def _in_outline(self, rows: Rows, limits: Tensor, some: Tensor, room: Tensor) -> Tensor:
+        """Those of some centres that outlines do not rule out for every row."""
         assert self.outlines is not None
-        mine, rounding = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view)
-        of_length, kept = self._of_length(mine, limits, first, last), []
-        for part in torch.split(of_length, max(1, len(room) // len(rows))) if len(of_length) else ():
+        mine, rounding, kept = outlines(rows).mul_(2), 1 - self.lens.rounding(self.view), [some[:0]]
+        for part in torch.split(some, max(1, len(room) // len(rows))) if len(some) else ():
             shape = len(mine), len(part)
             outlined = self.outlines.index_select(0, part)
             inner = torch.mm(mine, outlined.T, out=room[: math.prod(shape)].view(shape))
             high = inner.abs_().add_(limits[:, None]).amax(dim=0) > self.view.sq_norms.index_select(0, part) * rounding
             kept.append(part[high])
-        some, size = torch.cat(kept) if kept else of_length, self.tuning.part
-        if len(some) > self.tuning.outlined * (last - first):
-            return self.parts(first, last)
-        return [some[max(end - size, 0) : end] for end in range(len(some), 0, -size)]
-
-    def _of_length(self, doubled: Tensor, limits: Tensor, first: int, last: int) -> Tensor:
-        """Centres whose length allows them to be within the limit of some row: ‖c‖² − 2 ‖x‖ ‖c‖ is below it.
-
-        The range of lengths is rounded outwards.
-        """
-        norms = torch.linalg.vector_norm(doubled.double(), dim=1).mul_((1 + WIDER) / 2)
-        spread = norms.square().add_(limits).clamp_(min=0).sqrt_()
-        low, high = (norms - spread).amin().clamp_(min=0), (norms + spread).amax()
-        sq_norms = self.sq_norms[first:last]
-        inside = (sq_norms >= low.square() * (1 - WIDER)) & (sq_norms <= high.square() * (1 + WIDER))
-        found: Tensor = inside.nonzero()[:, 0].add_(first)
-        return found
+        return torch.cat(kept)
 
 
 def _appended(buffer: Tensor, used: int, new: Tensor) -> Tensor:
