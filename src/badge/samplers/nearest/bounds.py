@@ -162,7 +162,8 @@ class Bounds:
         then lengths and outlines most centres."""
         centres, last = self.centres, self.centres.count
         older = last - self.tuning.newest
-        if not centres.leaves_out or older - first < self.tuning.part:
+        pays = centres.leaves_out and (centres.outlined or not decide)  # rows that are only decided are of all lengths
+        if not pays or older - first < self.tuning.part:
             self._follow(group, centres.parts(first, last), found, decide)
             return
         group = self._follow(group, centres.parts(older, last), found, decide)
