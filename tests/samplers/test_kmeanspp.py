@@ -133,7 +133,7 @@ def test_large_pool_against_the_plain_loop(sketched: bool, monkeypatch: pytest.M
     fast: Any = kmeanspp
     if sketched:
         force_sketch(monkeypatch, rank=8)
-        fast = tuned(kmeanspp, Tuning(sketch_from=1))
+        fast = tuned(kmeanspp, Tuning(at_once=0, sketch_from=1))
     merged = np.array([deciles(fast, 60), plain_deciles()])
     while (merged.sum(axis=0) * merged.sum(axis=1).min() / merged.sum()).min() < 5:  # short ones are rarely picked
         merged = np.column_stack([merged[:, :2].sum(axis=1), merged[:, 2:]])
@@ -194,14 +194,14 @@ def test_rejects_a_forgotten_label() -> None:
 def test_rejects_a_block_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking candidates by their stale distances bends the law."""
 
-    def stale(rows: Any, thresholds: Any) -> Any:
-        table = near_few(rows, thresholds)
+    def stale(rows: Any, others: Any, thresholds: Any) -> Any:
+        table = within(rows, others, thresholds)
         same = (rows.as_matrix()[:, None] == rows.as_matrix()).all(dim=2).numpy()
         same[:, 0] = True  # the first row is a centre from before the block
         return table & same
 
-    near_few = module.near_few
-    monkeypatch.setattr(module, "near_few", stale)
+    within = module.within
+    monkeypatch.setattr(module, "within", stale)
     counts = tally(lambda rng: kmeanspp(G, 3, rng), 600, 10)
     assert chi_square(counts, kmeanspp_law(X, 3)) < REJECTED
 

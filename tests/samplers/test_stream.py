@@ -22,11 +22,11 @@ from badge.core.rows import LOST, Here
 from badge.features import Exact, Features
 from badge.outputs.part_rows import PartRows
 from badge.samplers import envelope, kcenter, kmeanspp
-from badge.samplers.block import near_few
 from badge.samplers.envelope import SEGMENT, Masses
 from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning, sum_of_norms
+from badge.samplers.nearest.few import within
 from badge.samplers.shard import Shard
 from badge.testing.laws import chi_square, kmeanspp_law, sq_dists, tally
 from laws import ACCEPTED, TINY, force_sketch, tuned
@@ -59,18 +59,21 @@ def pool(kind: str) -> tuple[Features, Features]:
 
 
 KINDS = ["float16", "float32", "float64", "dense", "bias", "wide"]
+bounded = functools.partial(Tuning, at_once=0)  # else all that these small pools need is compared at once
 TUNINGS = {
-    "blocks of 4": Tuning(block=4, first_block=4, top=1),
-    "blocks of 50": Tuning(block=50, first_block=50, top=50),
-    "one block": Tuning(block=100_000, first_block=100_000, top=N - 1),
-    "tiles of 7": Tuning(tile=7, part=3, young=1, anchors=2),
-    "tiles of the pool": Tuning(tile=100_000, young=10_000),
-    "rows followed to the end": Tuning(follow=0.0, outlined=0.0),
-    "rows dropped at once": Tuning(follow=1.0, outlined=1.0, part=5),
-    "outlined": Tuning(newest=3, part=4, few=2, block=20),
-    "sketched": Tuning(sketch_from=1),
-    "from another origin": Tuning(origin_from=1),
-    "sketched late": Tuning(sketch_from=40, block=30),
+    "all through bounds": bounded(),
+    "some through bounds": Tuning(at_once=500),
+    "blocks of 4": bounded(block=4, first_block=4, top=1),
+    "blocks of 50": bounded(block=50, first_block=50, top=50),
+    "one block": bounded(block=100_000, first_block=100_000, top=N - 1),
+    "tiles of 7": bounded(tile=7, part=3, young=1, anchors=2),
+    "tiles of the pool": bounded(tile=100_000, young=10_000),
+    "rows followed to the end": bounded(follow=0.0, outlined=0.0),
+    "rows dropped at once": bounded(follow=1.0, outlined=1.0, part=5),
+    "outlined": bounded(newest=3, part=4, few=2, block=20),
+    "sketched": bounded(sketch_from=1),
+    "from another origin": bounded(origin_from=1),
+    "sketched late": bounded(sketch_from=40, block=30),
 }
 
 
@@ -210,7 +213,7 @@ def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str, n: int, monk
     expected = kmeanspp(x, n, np.random.default_rng(1)).tolist()
     assert sorted(expected) == list(range(n))
     assert len({count for count in exact if count}) > 1, "U was not rebuilt from distances: the test says nothing"
-    for tuning in (Tuning(), Tuning(block=7, first_block=7), TINY):
+    for tuning in (Tuning(), bounded(), bounded(block=7, first_block=7), TINY):
         assert tuned(kmeanspp, tuning)(x, n, np.random.default_rng(1)).tolist() == expected
     for k in (n // 3, n // 2, n // 2 + 5, 3 * n // 4, n - 1):
         assert kmeanspp(x, k, np.random.default_rng(1)).tolist() == expected[:k]
@@ -243,7 +246,7 @@ def test_few_rows_are_compared_as_many_are(kind: str) -> None:
         for limit in (sq_dists[at], torch.nextafter(sq_dists[at], torch.tensor(-1.0, dtype=torch.float64))):
             limits[i[at]] = limit
             expected = (sq_dists <= limits[i]).numpy()
-            assert near_few(rows, limits.numpy())[i, j].tolist() == expected.tolist()
+            assert within(rows, rows, limits.numpy())[i, j].tolist() == expected.tolist()
 
 
 def test_masses_by_norms_are_rounded_as_on_every_machine() -> None:
@@ -281,7 +284,7 @@ def test_rejects_drawing_from_tightened_bounds(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module.Stream, "_start", start_from_bounds)
     monkeypatch.setattr(module.Stream, "survivors", survivors)
     g = badge.gradient_embedding(OUT)
-    picks = [tuned(kmeanspp, Tuning(block=b, first_block=b))(g, K, np.random.default_rng(1)) for b in (16, 64)]
+    picks = [tuned(kmeanspp, bounded(block=b, first_block=b))(g, K, np.random.default_rng(1)) for b in (16, 64)]
     assert (picks[0] == picks[1]).mean() < 0.9
 
 

@@ -34,7 +34,7 @@ def two_sample(x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
 
 
 #: Everything as small as it goes: blocks of 3 events, 2 rows at a time, one centre in a product, two rows to pick among.
-TINY = Tuning(block=3, first_block=3, tile=2, part=1, top=2, young=1, few=1, anchors=1)
+TINY = Tuning(at_once=0, block=3, first_block=3, tile=2, part=1, top=2, young=1, few=1, anchors=1)
 
 
 def tuned(function: Any, tuning: Tuning, cuts: Sequence[int] = ()) -> Callable[..., NDArray[np.int64]]:

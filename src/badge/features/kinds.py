@@ -168,8 +168,11 @@ def residual(p: Tensor, multilabel: bool = False) -> Tensor:
     a = p.to(torch.float64 if p.dtype == torch.float64 else torch.float32, copy=True)
     if multilabel or p.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
         return a.sub_((a > 0.5).to(a.dtype))
-    largest, label = a.max(dim=1, keepdim=True)
-    return a.scatter_(1, label, largest.sub_(1))
+    if a.device.type == "cpu":  # numpy finds the largest of many columns several times faster
+        label = torch.from_numpy(a.numpy().argmax(axis=1, keepdims=True))
+    else:
+        label = a.argmax(dim=1, keepdim=True)
+    return a.scatter_add_(1, label, a.new_full(label.shape, -1.0))
 
 
 def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:

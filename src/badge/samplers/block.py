@@ -8,20 +8,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.features import Exact, Rows
-from badge.features.rows import resolution
-from badge.samplers.nearest import Lens, Tuning
-from badge.samplers.nearest.lens import VANISHED
+from badge.samplers.nearest import Centres, Tuning
+from badge.samplers.nearest.few import within
 
 #: Rows of the table of a block that are worked out together.
 STRIP = 128
 
 
-def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
-    """Whether row j comes before row i and is near it, [n, n]: their squared distance is at most the threshold of i.
+def near(rows: Rows, thresholds: Tensor, centres: Centres) -> NDArray[np.bool_]:
+    """Whether row j is near row i and comes before it, [n, n]: their squared distance is at most the threshold of i.
+    Entries on and above the diagonal say nothing.
 
     Estimates, which are never above the distances, rule out most pairs; float64 decides the others.
     """
-    exact, n = Exact.of(rows), len(rows)
+    n = len(rows)
+    if centres.at_once(n * n):
+        return within(rows, rows, thresholds.numpy())
+    exact, lens = Exact.of(rows), centres.lens
     view = lens.look(exact)
     probe = lens.probe(view)
     limits = probe.limits(thresholds)[:, None]
@@ -35,26 +38,6 @@ def near(rows: Rows, thresholds: Tensor, lens: Lens) -> NDArray[np.bool_]:
     if len(i):
         found[i, j] = exact.sq_dists(i, exact, j) <= thresholds[i]
     return found.cpu().numpy()
-
-
-def near_few(rows: Rows, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """`near` for few rows on the host, for all pairs. Products decide nearly all of them; the rest is worked out exactly."""
-    # numpy would multiply f with its own transpose by another routine, three times slower for few rows
-    inner, *rest = (f @ f.copy().T for f in map(Tensor.numpy, rows.factors))
-    for product in rest:
-        inner *= product
-    dtype = rows.factors[0].dtype
-    sq_norms = inner.diagonal()
-    sums = sq_norms[:, None] + sq_norms
-    above = sums - 2 * inner - thresholds[:, None]
-    table: NDArray[np.bool_] = above <= 0
-    slack = resolution(dtype) * (8 + sum(f.shape[1] for f in rows.factors))
-    unsure = np.abs(above) <= slack * sums + 3 * VANISHED * torch.finfo(dtype).tiny
-    if unsure.any():
-        i, j = np.nonzero(unsure)
-        exact, pairs = Exact.of(rows), (torch.from_numpy(i), torch.from_numpy(j))
-        table[i, j] = exact.sq_dists(pairs[0], exact, pairs[1]).numpy() <= thresholds[i]
-    return table
 
 
 def accept(table: NDArray[np.bool_], most: int) -> list[int]:

@@ -24,12 +24,13 @@ from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features import Features, Rows
 from badge.features.rows import check_norms, check_same
-from badge.samplers.block import Pace, accept, near, near_few
+from badge.samplers.block import Pace, accept, near
 from badge.samplers.checks import sampler
 from badge.samplers.draw import places
 from badge.samplers.driver import Driver
 from badge.samplers.envelope import Envelope, by_norms, sum_of_norms
 from badge.samplers.nearest import Tuning
+from badge.samplers.nearest.few import within
 from badge.samplers.shard import Events, Shard, Survivors
 
 # Changing any of these constants changes the picks for a given seed.
@@ -123,7 +124,8 @@ def first_picks(features: Features, k: int, rng: np.random.Generator) -> NDArray
         for some in (slice(3 * k), slice(3 * k, CHECK)):  # mostly the first of them are enough
             places = np.concatenate([picks, positions[some]])
             limits = np.concatenate([np.full(len(picks), -np.inf), thresholds[some]])
-            picks = places[accept(near_few(features.rows(torch.from_numpy(places)), limits), k)]
+            rows = features.rows(torch.from_numpy(places))
+            picks = places[accept(within(rows, rows, limits), k)]
             if len(picks) == k:
                 return picks
         shortest = math.sqrt(exact[picks].min())
@@ -161,7 +163,7 @@ def kmeanspp_over(
             return completed(picks, pool.size, k, stream.rng)
         size = min(pace.events(k - len(picks), pool.size - len(picks), stream.mass), stream.worth_drawing)
         survivors = stream.survivors(size)
-        table = near(survivors.rows, survivors.threshold, pool.centres.lens)
+        table = near(survivors.rows, survivors.threshold, pool.centres)
         accepted = np.array(accept(table, k - len(picks)), dtype=np.int64)
         pace.went(size, survivors.compared, len(accepted), stream.mass)
         for some in stream.steps(size, survivors.event[accepted]):

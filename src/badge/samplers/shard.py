@@ -134,10 +134,10 @@ class Shard:
         kept, rows = [open_[:0]], []
         for some in np.array_split(open_, -(-len(open_) // (3 * self.tuning.block // 2 + 1))) if len(open_) else ():
             which = torch.from_numpy(some).to(device)
-            exact, above = self.bounds.above(places[some], index[which], limits[which])
+            found, above = self.bounds.above(places[some], index[which], limits[which])
             alive = np.flatnonzero(above.cpu().numpy())
             kept.append(some[alive])
-            rows.append(exact.rows[torch.from_numpy(alive).to(device)])
+            rows.append(found[torch.from_numpy(alive).to(device)])
         left = np.concatenate(kept)
         return Survivors(
             left,

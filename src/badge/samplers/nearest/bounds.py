@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from badge.core.threads import chosen
-from badge.features import Exact, Features
+from badge.features import Exact, Features, Rows
 from badge.features.rows import LARGE_TILE_BYTES
 from badge.samplers.nearest.centres import Centres
+from badge.samplers.nearest.few import within
 from badge.samplers.nearest.lens import Lens, Probe, View
 from badge.samplers.nearest.lowest import Lowest
 from badge.samplers.nearest.outlines import label_blocks
@@ -78,11 +79,16 @@ class Bounds:
         by_norm = sum_of_norms(self.features.sq_norms[index], self.centres.shortest)
         return torch.minimum(self.sq_dists[index], by_norm)
 
-    def above(self, ids: NDArray[np.int64], index: Tensor, thresholds: Tensor) -> tuple[Exact, Tensor]:
+    def above(self, ids: NDArray[np.int64], index: Tensor, thresholds: Tensor) -> tuple[Rows, Tensor]:
         """The rows `ids` (as a tensor, `index`), and which of them are further than their threshold from every centre."""
-        exact = Exact.of(self.features.rows(index))
-        found = self._lower(ids, index, exact, thresholds, decide=True)
-        return exact, found > thresholds
+        rows, centres = self.features.rows(index), self.centres
+        if centres.at_once(len(ids) * centres.count):
+            sq_norms = self.features.sq_norms[index], centres.sq_norms[: centres.count]
+            found = within(rows, centres.since(0), thresholds.numpy(), sq_norms).any(axis=1)
+            near = torch.from_numpy(found)
+            self.sq_dists.scatter_reduce_(0, index[near], thresholds[near], "amin")
+            return rows, ~near
+        return rows, self._lower(ids, index, Exact.of(rows), thresholds, decide=True) > thresholds
 
     def update(self, ids: NDArray[np.int64], index: Tensor, enough: float = -np.inf) -> tuple[Exact, Tensor]:
         """The rows `ids`, and on the host their squared distances, exact but for those found to be at most `enough` away."""

@@ -96,6 +96,10 @@ class Centres:
         size = self.tuning.part * (1 if self.sq_norms.device.type == "cpu" else PARTS_THERE)
         return [slice(max(end - size, first), end) for end in range(last, first, -size)]
 
+    def at_once(self, pairs: int) -> bool:
+        """Whether these pairs are compared at once. Far from 0 products decide too few; on a device the host would wait."""
+        return pairs <= self.tuning.at_once and self.lens.origin is None and self.sq_norms.device.type == "cpu"
+
     @property
     def leaves_out(self) -> bool:
         """Whether centres that cannot be near are left out of products. On a device the host would wait for which."""

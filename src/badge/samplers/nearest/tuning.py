@@ -15,6 +15,8 @@ class Tuning:
     #: Rows that furthest-first picks among in one round. All their distances to each other must be cheap.
     top: int = 384
 
+    #: Up to this number of pairs, rows are compared at once (`few`): the steps through bounds would take longer.
+    at_once: int = 2**16
     #: Rows that are brought up to date together.
     tile: int = 1024
     #: Centres in one product, so that the distances stay in cache.
