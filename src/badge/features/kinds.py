@@ -21,6 +21,9 @@ from badge.features.rows import Features, check_norms, index_of
 from badge.outputs import Outputs
 from badge.outputs.checks import check_matrix, check_scale
 
+#: Up to this number, probabilities are turned into p − e_ŷ all at once. Fresh memory for more takes longer than tiles in cache.
+IN_CACHE = 2**20
+
 
 class Dense(Features):
     """Plain vectors [N, D] with the interface of gradient embeddings.
@@ -200,7 +203,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}")
     bias = flag(bias, "bias")
     p, h = outputs.probabilities, outputs.embeddings
-    if small(p):
+    if small(p) and p.shape.numel() <= IN_CACHE:
         with one_thread():
             g = Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
     else:
