@@ -21,7 +21,7 @@ from badge.features.rows import Features, check_norms, index_of
 from badge.outputs import Outputs
 from badge.outputs.checks import check_matrix, check_scale
 
-#: Up to this number, probabilities are turned into p − e_ŷ all at once. Fresh memory for more takes longer than tiles in cache.
+#: Up to this number, probabilities are turned into p − e_ŷ all at once. For more, fresh memory takes longer than the work.
 IN_CACHE = 2**20
 
 
