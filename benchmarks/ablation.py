@@ -41,6 +41,8 @@ KMEANSPP: Without = {
     "sketch": {"sketch_from": NEVER},
     "outlines": NO_OUTLINES,
     "sketch and outlines": {"sketch_from": NEVER, **NO_OUTLINES},
+    "at once": {"at_once": 0},
+    "below the diagonal": {"block.STRIP": NEVER},
     "groups by age": {"few": NEVER},
     "newest centres first": {"newest": 0},
     "dropping decided rows": {"follow": 0.0},
@@ -112,6 +114,7 @@ def main() -> None:
         (skewed, (1_000, 10_000, 30_000)),
         (isotropic, (1_000, 3_000)),
         (Input("skewed", 20_000, 100, 512), (1_000,)),
+        (Input("skewed", 10_000, 10, 256), (100, 10_000)),
     ]
     kcenter_inputs = [(trained(5_000), (100, 1_000)), (skewed, (1_000,))]
     coverage_inputs = [(trained(5_000), (10, 100)), (skewed, (100,)), (isotropic, (10,))]

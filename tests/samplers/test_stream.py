@@ -197,11 +197,14 @@ def test_bounds_only_save_work(function: Any) -> None:
     assert over(forgetful, K, np.random.default_rng(2)).tolist() == function(g, K, np.random.default_rng(2)).tolist()
 
 
+@pytest.mark.parametrize("many_given", [False, True])
 @pytest.mark.parametrize("n", [120, 700])
 @pytest.mark.parametrize("kind", ["float32", "dense"])
-def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_rows_of_a_pool_are_picked_in_one_order(
+    kind: str, n: int, many_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Most events are rejected where few rows are left: U is rebuilt from distances. Fewer picks are the first of more."""
-    few, exact = outputs(n), []
+    exact: list[int] = []
     segments = Shard.segments
 
     def spy(shard: Shard, news: Any, envelope: Any) -> Any:
@@ -209,14 +212,20 @@ def test_the_last_rows_of_a_pool_are_picked_in_one_order(kind: str, n: int, monk
         return segments(shard, news, envelope)
 
     monkeypatch.setattr(Shard, "segments", spy)
-    x = badge.Dense(few.embeddings) if kind == "dense" else badge.gradient_embedding(few)
-    expected = kmeanspp(x, n, np.random.default_rng(1)).tolist()
+    x, given = (badge.Dense(o.embeddings) if kind == "dense" else badge.gradient_embedding(o) for o in
+                (outputs(n), outputs(1000, seed=1)))  # fmt: skip
+
+    def picks(k: int, tuning: Tuning | None = None) -> list[int]:
+        sampler = kmeanspp if tuning is None else tuned(kmeanspp, tuning)
+        return sampler(x, k, np.random.default_rng(1), given=given if many_given else None).tolist()
+
+    expected = picks(n)
     assert sorted(expected) == list(range(n))
     assert len({count for count in exact if count}) > 1, "U was not rebuilt from distances: the test says nothing"
     for tuning in (Tuning(), bounded(), bounded(block=7, first_block=7), TINY):
-        assert tuned(kmeanspp, tuning)(x, n, np.random.default_rng(1)).tolist() == expected
+        assert picks(n, tuning) == expected
     for k in (n // 3, n // 2, n // 2 + 5, 3 * n // 4, n - 1):
-        assert kmeanspp(x, k, np.random.default_rng(1)).tolist() == expected[:k]
+        assert picks(k) == expected[:k]
 
 
 @pytest.mark.parametrize("kind", KINDS)

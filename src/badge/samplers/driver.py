@@ -31,13 +31,18 @@ class Driver:
         self.edges = np.concatenate([[0], np.cumsum(shards.sizes)])
         self.size = int(self.edges[-1])
         self.heard = [0] * len(shards.sizes)
-        self.left = self.size  # rows that are not centres
+        self.given = 0  # centres that are no rows of the pool
         self.centres = Centres(tuning)
+
+    @property
+    def left(self) -> int:
+        """Rows of the pool that are not centres."""
+        return self.size - self.centres.count + self.given
 
     def add(self, rows: Rows, positions: NDArray[np.int64]) -> None:
         """Add centres. Those that are not rows of the pool have the position −1."""
         self.centres.add(rows.on(self.shards.device), positions)
-        self.left -= int(np.count_nonzero(positions >= 0))
+        self.given += int(np.count_nonzero(positions < 0))
 
     def rows(self, positions: NDArray[np.int64]) -> Rows:
         """Rows of the pool by position, which must rise."""

@@ -45,7 +45,7 @@ SHORTER, ROWS_PER_EVENT = 0.7, 64
 #: Rebuild it from norms also when picks hold this share of the mass of U: events on them are always rejected.
 PICKED = 0.5
 #: Rebuild it from the distances of all rows left once the events have cost as much. An event costs PRODUCTS_PER_EVENT, a pair
-#: the products of its rows and PRODUCTS_PER_PAIR. Also where the rows left are no more than the new centres: each of these
+#: the products of its rows and PRODUCTS_PER_PAIR. Also where the rows left are no more than the new picks: each of these
 #: has been compared with those before it, which cost as much.
 PRODUCTS_PER_EVENT, PRODUCTS_PER_PAIR = 2**17, 256
 
@@ -234,18 +234,19 @@ class Stream:
         """Whether they pay after this number of events, of which up to `more` are accepted from now on."""
         if self._outnumbered(more):
             return True
-        # Until then, what does not pay with this number of centres does not pay with more.
-        products = self.pool.centres.width + PRODUCTS_PER_PAIR
-        return PRODUCTS_PER_EVENT * events >= self.pool.left * self._new * products
+        left, new = self.pool.left, self.pool.centres.count - self._known
+        pairs = min(left * new, (left - more) * (new + more))  # in between there are more
+        return PRODUCTS_PER_EVENT * events >= pairs * (self.pool.centres.width + PRODUCTS_PER_PAIR)
 
     def _outnumbered(self, more: int = 0) -> bool:
-        """Whether the rows left are no more than the new centres, once there are `more` centres."""
-        return self._new + more >= self.pool.left - more
+        """Whether the rows left are no more than the picks that U knows no distances to, once there are `more` picks."""
+        picks = self.pool.centres.count - max(self._known, self.pool.given)
+        return picks + more >= self.pool.left - more
 
     @property
-    def _new(self) -> int:
-        """Centres that U knows no distances to."""
-        return self.pool.centres.count - (self.envelope.count if self.envelope.exact else 0)
+    def _known(self) -> int:
+        """Centres that U knows distances to."""
+        return self.envelope.count if self.envelope.exact else 0
 
     def survivors(self, size: int) -> Survivors:
         """Those of the next `size` events that no centre rejects, in order."""
@@ -283,7 +284,7 @@ class Stream:
         lower = self._norms_pay(events) and (centres.shortest < SHORTER * now.reach or self._mostly_picked())
         if lower and not self._outnumbered():
             return Envelope(centres.shortest, centres.count)
-        if self._new and self._distances_pay(events):
+        if centres.count > self._known and self._distances_pay(events):
             return Envelope(centres.shortest, centres.count, exact=True)
         return None
 
