@@ -228,6 +228,27 @@ def test_the_last_rows_of_a_pool_are_picked_in_one_order(
         assert picks(k) == expected[:k]
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e8])
+def test_probabilities_whose_squares_vanish(scale: float) -> None:
+    """Products of such numbers are lost, and what they were to be multiplied by is large."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = np.zeros((30, 5), np.float32)
+        p[:, 0], p[:, 1:], p[0] = 1, 10.0 ** rng.uniform(-25, -21, size=(30, 4)), 0.2
+        x = badge.gradient_embedding(badge.Outputs(p, (rng.random((30, 6)) * scale).astype(np.float32)))
+        expected = kmeanspp(x, 25, np.random.default_rng(seed)).tolist()
+        assert kmeanspp(x, 15, np.random.default_rng(seed)).tolist() == expected[:15]
+        assert tuned(kmeanspp, bounded())(x, 25, np.random.default_rng(seed)).tolist() == expected
+
+
+def test_the_stream_ends_where_products_vanish() -> None:
+    """Factors of one's own are taken as they are: what products cannot tell apart is drawn uniformly."""
+    a = np.float32([[0.5, -0.5], [0.0, 2.75e-23], [0.0, 2.75e-23]])
+    x = badge.Factored(a, np.float32([[1e6, 0.0], [1e6, 0.0], [8e5, 6e5]]))
+    for seed in range(20):
+        assert sorted(kmeanspp(x, 3, np.random.default_rng(seed)).tolist()) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_picks_from_the_first_events_are_those_of_the_whole_stream(kind: str) -> None:
     x, _ = pool(kind)

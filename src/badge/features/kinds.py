@@ -7,6 +7,7 @@ smallest gradient norm over all label vectors, as proposition 1 says for one lab
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -163,12 +164,13 @@ class Gradient(Factored):
 
 
 def residual(p: Tensor, multilabel: bool = False) -> Tensor:
-    """p − e_ŷ, in float32 or float64.
+    """p − e_ŷ, in float32 or float64; p whose square vanishes counts as 0, because products of p lose it.
 
     >>> residual(torch.tensor([[0.75, 0.25]])).tolist(), residual(torch.tensor([[0.75, 0.25]]), multilabel=True).tolist()
     ([[-0.25, 0.25]], [[-0.25, 0.25]])
     """
-    a = p.to(torch.float64 if p.dtype == torch.float64 else torch.float32, copy=True)
+    wide = p.to(torch.float64 if p.dtype == torch.float64 else torch.float32)
+    a = torch.nn.functional.hardshrink(wide, 2 * math.sqrt(torch.finfo(wide.dtype).tiny))
     if multilabel or p.shape[1] == 1:  # appendix B: ŷ = +1 where p > 1/2
         return a.sub_((a > 0.5).to(a.dtype))
     if a.device.type == "cpu":  # numpy finds the largest of many columns several times faster

@@ -47,7 +47,7 @@ PICKED = 0.5
 #: Rebuild it from the distances of all rows left once the events have cost as much. An event costs PRODUCTS_PER_EVENT, a pair
 #: the products of its rows and PRODUCTS_PER_PAIR. Also where the rows left are no more than the new picks: each of these
 #: has been compared with those before it, which cost as much.
-PRODUCTS_PER_EVENT, PRODUCTS_PER_PAIR = 2**17, 256
+PRODUCTS_PER_EVENT, PRODUCTS_PER_PAIR = 2**17, 32
 
 # These do not.
 
@@ -165,6 +165,8 @@ def kmeanspp_over(
         survivors = stream.survivors(size)
         table = near(survivors.rows, survivors.threshold, pool.centres)
         accepted = np.array(accept(table, k - len(picks)), dtype=np.int64)
+        if stream.certain and not len(accepted):  # what is left is nearer than products can tell
+            return completed(picks, pool.size, k, stream.rng)
         pace.went(size, survivors.compared, len(accepted), stream.mass)
         for some in stream.steps(size, survivors.event[accepted]):
             new = survivors.position[accepted[some]]
@@ -213,6 +215,11 @@ class Stream:
                 self.rng.bit_generator.state = self.before
                 self.rng.random((end - begin, 2))
                 return
+
+    @property
+    def certain(self) -> bool:
+        """Whether U is D², so that the next event is accepted."""
+        return self._known == self.pool.centres.count
 
     @property
     def worth_drawing(self) -> int:
