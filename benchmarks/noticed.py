@@ -58,7 +58,8 @@ def noticed(lab: Lab) -> list[Bar]:
         for name, net, n, shape, must in NETWORKS:
             ways = passes(net, torch.randn(rows(n), *shape))
             compare(f"predict of {name}, {rows(n):,} rows: over the bare loop", must, 1.05, ways)
-        for of in (Input("skewed", rows(60_000), 10, 256), Input("skewed", rows(20_000), 77, 768)):
+        for n, c, d in ((60_000, 10, 256), (20_000, 77, 768), (60_000, 150, 384), (20_000, 1_000, 2_048)):
+            of = Input("skewed", rows(n), c, d)
             must, goal = (0.4, 0.3) if lab.threads == 1 else (0.6, 0.4)
             compare(f"{of}, k = 100: over the bare product", must, goal, *product(of, 100))
         for of in (inputs.trained(1_000), Input("skewed", rows(20_000), 4, 4_096)):

@@ -211,7 +211,7 @@ def test_what_people_notice_is_measured_at_any_size(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("benchmarks.noticed.SCALE", 1e-3)
     monkeypatch.setattr(inputs, "trained", lambda labels: SMALL)
     found = bars.SECTIONS["noticed"](Lab(repeats=1))
-    assert len(found) == 21 and all(bar.measured is not None and bar.measured >= 0 for bar in found)
+    assert len(found) == 23 and all(bar.measured is not None and bar.measured >= 0 for bar in found)
     assert len({bar.what for bar in found}) == len(found)
 
 
