@@ -184,7 +184,8 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
     """Gradient embeddings: gradients of the loss at the guessed class with respect to the output layer.
 
     This is the paper's g_x (section 3), for the cross-entropy. By proposition 1, ‖g_x‖ is the smallest gradient norm over
-    all labels: if it is large, the gradient is large whatever the true label is.
+    all labels: if it is large, the gradient is large whatever the true label is. Probabilities whose square is too small
+    for the dtype (below 2e-19 in float32) count as 0.
 
     Args:
         outputs: the probabilities and embeddings of a pool.
