@@ -29,7 +29,7 @@ from badge.samplers.kcenter import kcenter_over
 from badge.samplers.kmeanspp import kmeanspp_over
 from badge.samplers.nearest import Tuning
 from badge.samplers.shard import Shard
-from benchmarks.inputs import Input, load, trained
+from benchmarks.inputs import Input, letters, load, trained
 
 __all__ = ["main"]
 
@@ -41,6 +41,9 @@ KMEANSPP: Without = {
     "sketch": {"sketch_from": NEVER},
     "outlines": NO_OUTLINES,
     "sketch and outlines": {"sketch_from": NEVER, **NO_OUTLINES},
+    "lengths": {
+        "nearest.centres.Centres._of_length": lambda self, sq_norms, goal, first, last: torch.arange(first, last)
+    },
     "at once": {"at_once": 0},
     "below the diagonal": {"block.STRIP": NEVER},
     "groups by age": {"few": NEVER},
@@ -115,6 +118,7 @@ def main() -> None:
         (isotropic, (1_000, 3_000)),
         (Input("skewed", 20_000, 100, 512), (1_000,)),
         (Input("skewed", 10_000, 10, 256), (100, 10_000)),
+        *((of, (of.n,)) for of in letters()),
     ]
     kcenter_inputs = [(trained(5_000), (100, 1_000)), (skewed, (1_000,))]
     coverage_inputs = [(trained(5_000), (10, 100)), (skewed, (100,)), (isotropic, (10,))]

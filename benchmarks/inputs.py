@@ -24,16 +24,16 @@ from badge.outputs import Outputs
 from badge.training.networks import mlp
 from badge.training.trainer import Trainer
 
-__all__ = ["Input", "at_hand", "load", "quantiles", "trained", "write_memmap"]
+__all__ = ["Input", "at_hand", "letters", "load", "quantiles", "trained", "write_memmap"]
 
-KINDS = ("mnist", "digits", "skewed", "isotropic")
+KINDS = ("mnist", "digits", "letter", "skewed", "isotropic")
 #: Rows that are generated at a time: a large pool costs no more memory than itself.
 ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class Input:
-    """A pool: `kind` is mnist or digits (a network trained on `labels` labels) or skewed or isotropic (generated)."""
+    """A pool: `kind` is a data set (of a network trained on `labels` labels), or skewed or isotropic (generated)."""
 
     kind: str
     n: int
@@ -63,6 +63,11 @@ def trained(labels: int) -> Input:
     return Input("digits", 1_437, 10, 256, min(labels, 1_000))
 
 
+def letters() -> list[Input]:
+    """The outputs of the same network on letter, of 26 classes, where the data set is at hand."""
+    return [Input("letter", 18_000, 26, 256, 500)] if at_hand("letter") else []
+
+
 def at_hand(name: str) -> bool:
     """Whether the data set can be loaded without a download."""
     given = os.environ.get("BADGE_DATA")
@@ -76,7 +81,7 @@ def load(of: Input) -> Outputs:
     >>> load(Input("skewed", n=100, c=3, d=8))
     Outputs(100 examples, 3 probability columns, 8 embedding columns)
     """
-    if of.kind in ("mnist", "digits"):
+    if of.labels is not None:
         return _trained(of)
     p, h = torch.empty(of.n, of.c), torch.empty(of.n, of.d)
     for rows, part_p, part_h in _generated(of):

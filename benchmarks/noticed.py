@@ -58,13 +58,13 @@ def noticed(lab: Lab) -> list[Bar]:
         for name, net, n, shape, must in NETWORKS:
             ways = passes(net, torch.randn(rows(n), *shape))
             compare(f"predict of {name}, {rows(n):,} rows: over the bare loop", must, 1.05, ways)
-        for n, c, d in ((60_000, 10, 256), (20_000, 77, 768), (60_000, 150, 384), (20_000, 1_000, 2_048)):
-            of = Input("skewed", rows(n), c, d)
+        shapes = (60_000, 10, 256), (20_000, 77, 768), (60_000, 150, 384), (20_000, 1_000, 2_048)
+        for of in (*(Input("skewed", rows(n), c, d) for n, c, d in shapes), *inputs.letters()):
             must, goal = (0.4, 0.3) if lab.threads == 1 else (0.6, 0.4)
             compare(f"{of}, k = 100: over the bare product", must, goal, *product(of, 100))
         for of in (inputs.trained(1_000), Input("skewed", rows(20_000), 4, 4_096)):
             compare(f"{of}, k = 1,000: over the bare product", 0.18, 0.12, *product(of, min(1_000, of.n // 4)))
-        for of in (Input("skewed", rows(30_000), 10, 256), inputs.trained(1_000)):
+        for of in (Input("skewed", rows(30_000), 10, 256), inputs.trained(1_000), *inputs.letters()):
             pool, n = _pool(of), min(rows(10_000), of.n // 3)
             what = f"{of}: k = N of the first {n:,} rows"
             compare(f"{what}: over k = N/2", 1.5, None, whole(pool, n))

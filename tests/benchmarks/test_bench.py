@@ -210,6 +210,7 @@ def test_the_bars_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_people_notice_is_measured_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.noticed.SCALE", 1e-3)
     monkeypatch.setattr(inputs, "trained", lambda labels: SMALL)
+    monkeypatch.setattr(inputs, "letters", list)
     found = bars.SECTIONS["noticed"](Lab(repeats=1))
     assert len(found) == 23 and all(bar.measured is not None and bar.measured >= 0 for bar in found)
     assert len({bar.what for bar in found}) == len(found)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from badge.core.arrays import as_tensor, check_finite
 from badge.core.numbers import flag
-from badge.core.rows import RowSource, small
+from badge.core.rows import RowSource, place_of, small
 from badge.core.threads import one_thread
 from badge.errors import InputError
 from badge.features.rows import Features, check_norms, index_of
@@ -206,7 +206,7 @@ def gradient_embedding(outputs: Outputs, bias: bool = False) -> Factored:
         raise InputError(f"outputs must be badge.Outputs, not {type(outputs).__name__}")
     bias = flag(bias, "bias")
     p, h = outputs.probabilities, outputs.embeddings
-    if small(p) and p.shape.numel() <= IN_CACHE:
+    if p.shape.numel() <= IN_CACHE and place_of(p) is None:
         with one_thread():
             g = Factored.trusted(residual(p[:], outputs.multilabel), h, bias, outputs.multilabel)
     else:

@@ -228,7 +228,10 @@ class Stream:
         return check - self.events if self._better(check) is not None else sys.maxsize
 
     def _next_check(self) -> int:
-        """The next number of events at which U could be rebuilt, however many of them are accepted."""
+        """The next number of events at which U could be rebuilt, however many of them are accepted.
+
+        What pays at one check pays at the next, so that picks which are not centres yet cannot hide one.
+        """
         check = CHECK
         while check <= self.events or not (self._norms_pay(check) or self._distances_pay(check, check - self.events)):
             check *= 2

@@ -13,7 +13,9 @@ from badge.samplers.nearest.lens import VANISHED
 def within(
     x: Rows, y: Rows, limits: NDArray[np.float64], sq_norms: tuple[Tensor, Tensor] | None = None
 ) -> NDArray[np.bool_]:
-    """Whether ‖x_i − y_j‖² is at most the limit of x_i, [n, m], for rows on the host. Squared norms where x is not y.
+    """Whether ‖x_i − y_j‖² is at most the limit of x_i, [n, m], for rows on the host.
+
+    `sq_norms` are those of x and of y. Where y is x they come from the product.
 
     >>> x = Rows((torch.tensor([[0.0], [3.0], [4.0]]),))
     >>> within(x, x, np.array([0.0, 1.0, 16.0])).tolist()
